@@ -1,0 +1,46 @@
+// What to open, and how much of it.
+#pragma once
+
+#include <ibvxx/result.hpp>
+#include <string>
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
+
+/// The wishes of an rdma_context. Every default works on a machine with one active port.
+struct context_config {
+  std::string device_name{};  ///< exact; empty: the first device with an active port
+  int port = 0;               ///< counts from 1; 0: the first active port of the device
+  int gid_index = -1;         ///< index into the port's GID table; -1: chosen, see choose_gid
+  int comp_channels = 1;      ///< completion channels; 0: the completion queues are only polled
+  int cqs = 1;     ///< completion queues, spread over channels and completion vectors in turn
+  int cqe = 1024;  ///< entries of each completion queue
+  bool clamp_cqe = false;       ///< cqe above the device's limit: take the limit instead of failing
+  bool notification_cq = true;  ///< one more completion queue, on the first channel
+};
+
+namespace impl {
+
+/// What can be refused without asking a device. EINVAL, naming the field.
+[[nodiscard]] inline result<void> validate(const context_config& config) noexcept {
+  error e(verb::none, EINVAL);
+  if (config.port < 0 || config.port > 255)
+    e.explain("context_config.port %d is outside 0..255", config.port);
+  else if (config.gid_index < -1)
+    e.explain("context_config.gid_index %d is below -1", config.gid_index);
+  else if (config.comp_channels < 0)
+    e.explain("context_config.comp_channels %d is below 0", config.comp_channels);
+  else if (config.cqs < 1)
+    e.explain("context_config.cqs %d is below 1", config.cqs);
+  else if (config.cqe < 1)
+    e.explain("context_config.cqe %d is below 1", config.cqe);
+  else if (config.comp_channels > config.cqs)
+    e.explain("context_config.comp_channels %d is above cqs %d: a channel would have no queue",
+              config.comp_channels, config.cqs);
+  else
+    return {};
+  return failure(e);
+}
+
+}  // namespace impl
+
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND

@@ -1,0 +1,99 @@
+// What is worth knowing after a failure. Nothing here runs while things go well; everything keeps
+// errno and cannot fail.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <ibvxx/error.hpp>
+
+namespace ibvxx::detail {
+
+/// Puts errno back when it goes: a hint asks questions of its own.
+class errno_keeper {
+ public:
+  errno_keeper() noexcept : saved_(errno) {}
+  errno_keeper(const errno_keeper&) = delete;
+  errno_keeper& operator=(const errno_keeper&) = delete;
+  ~errno_keeper() { errno = saved_; }
+
+ private:
+  int saved_;
+};
+
+/// True when the process has no descriptor left. Asked of the kernel directly, since libibverbs
+/// reports this as ENOSYS from ibv_get_device_list and ibv_open_device (measured, rdma-core 44).
+[[nodiscard, gnu::cold]] inline bool at_descriptor_limit() noexcept {
+  const errno_keeper keep;
+  const long fd = ::syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY | O_CLOEXEC | O_PATH, 0);
+  if (fd < 0) return errno == EMFILE || errno == ENFILE;
+  ::syscall(SYS_close, fd);
+  return false;
+}
+
+[[gnu::cold]] inline void explain_descriptor_limit(error& e) noexcept {
+  const errno_keeper keep;
+  rlimit limit{};
+  if (!at_descriptor_limit() || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  e.explain("; no descriptor left: RLIMIT_NOFILE is %llu",
+            static_cast<unsigned long long>(limit.rlim_cur));
+}
+
+/// The state of a port, as it stands in messages: the number and the name.
+[[nodiscard]] inline const char* port_state_name(ibv_port_state state) noexcept {
+  switch (state) {
+    case IBV_PORT_NOP:
+      return "NOP";
+    case IBV_PORT_DOWN:
+      return "DOWN";
+    case IBV_PORT_INIT:
+      return "INIT";
+    case IBV_PORT_ARMED:
+      return "ARMED";
+    case IBV_PORT_ACTIVE:
+      return "ACTIVE";
+    case IBV_PORT_ACTIVE_DEFER:
+      return "ACTIVE_DEFER";
+  }
+  return "?";
+}
+
+/// ENOMEM: the locked-memory limit and the first port that is not active. Some providers say ENOMEM
+/// for either.
+[[gnu::cold]] inline void explain_no_memory(error& e, ibv_context* context) noexcept {
+  const errno_keeper keep;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0) {
+    if (limit.rlim_cur == RLIM_INFINITY)
+      e.explain("; RLIMIT_MEMLOCK unlimited");
+    else
+      e.explain("; RLIMIT_MEMLOCK %llu", static_cast<unsigned long long>(limit.rlim_cur));
+  }
+  ibv_device_attr device;
+  if (!context || ::ibv_query_device(context, &device) != 0) return;
+  for (unsigned number = 1; number <= device.phys_port_cnt; ++number) {
+    ibv_port_attr port;
+    if (ibv_query_port(context, static_cast<std::uint8_t>(number), &port) == 0 &&
+        port.state != IBV_PORT_ACTIVE) {
+      e.explain(", port %u %s", number, port_state_name(port.state));
+      return;
+    }
+  }
+}
+
+/// EACCES and EPERM on opening: which node it is about.
+[[gnu::cold]] inline void explain_permission(error& e, const char* uverbs_name) noexcept {
+  e.explain("no permission on /dev/infiniband/%s", uverbs_name);
+}
+
+/// ENOSYS: libibverbs says so where the kernel half is missing, and at the descriptor limit.
+[[gnu::cold]] inline void explain_no_support(error& e) noexcept {
+  if (at_descriptor_limit())
+    explain_descriptor_limit(e);
+  else
+    e.explain("the kernel has no RDMA support loaded (module ib_uverbs)");
+}
+
+}  // namespace ibvxx::detail

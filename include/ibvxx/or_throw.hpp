@@ -1,0 +1,29 @@
+// For code that prefers exceptions: the one header of ibvxx that throws.
+#pragma once
+
+#include <ibvxx/result.hpp>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
+
+/// A std::system_error in the generic category that still knows the verb and the arguments.
+class exception : public std::system_error {
+ public:
+  explicit exception(const ibvxx::error& cause)
+      : std::system_error(cause.code(), std::generic_category(), cause.message()), cause_(cause) {}
+  [[nodiscard]] const ibvxx::error& cause() const noexcept { return cause_; }
+
+ private:
+  ibvxx::error cause_;
+};
+
+/// The value, or ibvxx::exception.
+template <class T>
+T or_throw(result<T> outcome) {
+  if (!outcome) throw exception(outcome.error());
+  if constexpr (!std::is_void_v<T>) return std::move(*outcome);
+}
+
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND

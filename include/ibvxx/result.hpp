@@ -1,0 +1,51 @@
+// result<T>: a value or an error. The standard's expected where there is one, tl::expected
+// otherwise.
+#pragma once
+
+#include <ibvxx/error.hpp>
+#include <utility>
+
+#if __has_include(<version>)
+#include <version>
+#endif
+
+// The two kinds are different types with different layouts. Everything whose signature speaks of a
+// result lives in an inline namespace named after the kind, so that objects of one kind cannot be
+// linked with code compiled for the other.
+#if defined(__cpp_lib_expected) && __cpp_lib_expected >= 202202L
+#include <expected>
+#define IBVXX_RESULT_KIND std_expected
+#else
+#include <tl/expected.hpp>
+#define IBVXX_RESULT_KIND tl_expected
+#endif
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
+
+#if defined(__cpp_lib_expected) && __cpp_lib_expected >= 202202L
+template <class T>
+using result = std::expected<T, error>;
+using failure = std::unexpected<error>;
+#else
+template <class T>
+using result = tl::expected<T, error>;
+using failure = tl::unexpected<error>;
+#endif
+
+namespace impl {
+
+/// The refusal of a null pointer: EINVAL, naming the argument.
+[[nodiscard, gnu::cold]] inline failure null_argument(verb call, const char* argument) noexcept {
+  return failure(error(call, EINVAL).explain("%s is null", argument));
+}
+
+/// Success for 0, otherwise the failure `call` on `context` whose errno (of either sign) is `code`.
+[[nodiscard]] inline result<void> check(verb call, int code, const ibv_context* context) noexcept {
+  if (code == 0) [[likely]]
+    return {};
+  return failure(error(call, code).on(context));
+}
+
+}  // namespace impl
+
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
