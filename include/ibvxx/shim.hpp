@@ -1,0 +1,8 @@
+// The whole interface of libibvxx-shim.
+#pragma once
+
+#include <ibvxx/shim/device.hpp>
+#include <ibvxx/shim/fault.hpp>
+#include <ibvxx/shim/ledger.hpp>
+#include <ibvxx/shim/session.hpp>
+#include <ibvxx/shim/sweep.hpp>

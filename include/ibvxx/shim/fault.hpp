@@ -1,0 +1,38 @@
+// Rules that make calls fail.
+#pragma once
+
+#include <cstdint>
+#include <ibvxx/verb.hpp>
+
+namespace ibvxx::shim {
+
+/// A rule in the making: `session.fail(verb::create_cq).nth(2).with(ENOMEM)`. Nothing is injected
+/// before with(). Every member throws std::logic_error, with the reason, for a rule that makes no
+/// sense.
+class [[nodiscard]] fault {
+ public:
+  /// Which matching call, counted from when the rule is made: 1 is the next, and the default.
+  fault nth(std::uint64_t n) const;
+  /// How many calls from that one on; 1 is the default.
+  fault times(std::uint64_t count) const;
+  /// That one and every later one.
+  fault persistently() const;
+  /// Only calls on this object.
+  fault on(const void* object) const;
+  /// Only calls of the thread that says so.
+  fault on_this_thread() const;
+  /// The errno; completes the rule and puts it in force.
+  void with(int code) const;
+
+ private:
+  friend class session;
+  explicit fault(verb call) noexcept : call_(call) {}
+
+  verb call_;
+  std::uint64_t nth_ = 1;
+  std::uint64_t times_ = 1;
+  const void* object_ = nullptr;
+  bool this_thread_ = false;
+};
+
+}  // namespace ibvxx::shim

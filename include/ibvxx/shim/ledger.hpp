@@ -1,0 +1,57 @@
+// What the shim writes down: objects, calls, and what a program did wrong.
+#pragma once
+
+#include <cstdint>
+#include <ibvxx/verb.hpp>
+#include <string>
+
+namespace ibvxx::shim {
+
+/// The kinds of object that the ledger follows.
+enum class object_kind : std::uint8_t {
+  device_list,
+  context,
+  pd,
+  mr,
+  comp_channel,
+  cq,
+  descriptor,  ///< a file descriptor that the program made and must close
+};
+inline constexpr std::size_t object_kind_count = 7;
+
+/// "device list", "CQ", ...
+[[nodiscard]] const char* name(object_kind kind) noexcept;
+
+/// What a program can do wrong.
+enum class finding_kind : std::uint8_t {
+  leak,               ///< an object was not destroyed before the session ended
+  descriptor_leak,    ///< a descriptor was not closed before the session ended
+  double_destroy,     ///< a destroyed object was destroyed again
+  use_after_destroy,  ///< a destroyed object was used
+  destroyed_in_use,   ///< a device was closed, or a destroy tried, while others still needed the
+                      ///< object
+  foreign_pointer,    ///< a pointer that no verb returned
+  wrong_kind,         ///< an object given where one of another kind belongs
+  double_close,  ///< a descriptor was closed that was not open, or that belongs to a verbs object
+  unfired_rule,  ///< a fault that was asked for never happened
+};
+
+/// "leak", "double destroy", ...
+[[nodiscard]] const char* name(finding_kind kind) noexcept;
+
+/// One thing found, with everything that helps to mend it in `text`.
+struct finding {
+  finding_kind kind;
+  std::string text;
+};
+
+/// One call that the program made.
+struct call_record {
+  std::uint64_t index;  ///< counts from 1, over all verbs of the session
+  verb call;
+  const void* object;   ///< what it was called on; null for those without
+  std::string subject;  ///< the same for humans: "cq#2 of sim0"
+  int injected;         ///< the errno that a rule made of it, or 0
+};
+
+}  // namespace ibvxx::shim

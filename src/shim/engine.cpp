@@ -1,0 +1,201 @@
+#include "engine.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "sim_device.hpp"
+#include "sim_objects.hpp"
+#include "verb_facts.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+thread_local int depth = 0;
+
+std::mutex& engine_lock() {
+  static auto* lock =
+      new std::mutex;  // never destroyed: calls may come as long as the process lives
+  return *lock;
+}
+
+std::unique_ptr<session_state> current;
+std::atomic<bool> session_flag{false};
+
+/// Objects of sessions that ended. Bounded: the oldest are forgotten, and a use of those is not
+/// recognised any more.
+class graveyard {
+ public:
+  void bury(const ledger& objects) {
+    for (const record& object : objects.records()) {
+      if (!object.storage) continue;
+      if (object.kind == object_kind::context)
+        static_cast<sim_context*>(object.storage.get())->close_descriptors();
+      if (object.kind == object_kind::comp_channel)
+        static_cast<sim_comp_channel*>(object.storage.get())->close_descriptor();
+      graves_[object.handle] = {object.title, object.storage};
+      order_.push_back(object.handle);
+    }
+    while (order_.size() > capacity) {
+      graves_.erase(order_.front());
+      order_.pop_front();
+    }
+  }
+  [[nodiscard]] const std::string* find(const void* handle) const {
+    const auto found = graves_.find(handle);
+    return found == graves_.end() ? nullptr : &found->second.title;
+  }
+
+ private:
+  static constexpr std::size_t capacity = 4096;
+  struct grave {
+    std::string title;
+    std::shared_ptr<void> storage;
+  };
+  std::unordered_map<const void*, grave> graves_;
+  std::deque<const void*> order_;
+};
+
+graveyard& buried() {
+  static auto* yard = new graveyard;
+  return *yard;
+}
+
+/// IBVXX_SHIM=simulate: a program without a session of its own sees one simulated device.
+void begin_ambient_session() {
+  static bool asked = false;  // guarded by the engine's lock
+  if (std::exchange(asked, true) || current) return;
+  const char* mode = std::getenv("IBVXX_SHIM");
+  if (!mode || std::string_view(mode) != "simulate") return;
+  current = std::make_unique<session_state>();
+  current->devices = make_devices({});
+  session_flag = true;
+}
+
+}  // namespace
+
+namespace engine {
+
+bool in_session() noexcept {
+  return session_flag.load(std::memory_order_relaxed);
+}
+
+unseen::unseen() noexcept {
+  ++depth;
+}
+unseen::~unseen() {
+  --depth;
+}
+
+void begin(std::unique_ptr<session_state> state) {
+  const std::lock_guard lock(engine_lock());
+  if (current) throw std::logic_error("a shim session is in force already: only one at a time");
+  current = std::move(state);
+  session_flag = true;
+}
+
+void end() noexcept {
+  const unseen quiet;
+  const std::lock_guard lock(engine_lock());
+  session_flag = false;
+  buried().bury(current->objects);
+  current.reset();
+}
+
+access look() {
+  std::unique_lock lock(engine_lock());
+  if (!current) throw std::logic_error("the shim session has ended");
+  return {std::move(lock), *current};
+}
+
+}  // namespace engine
+
+record* session_state::subject_of(verb call, const void* object) const noexcept {
+  if (call == verb::close || call == verb::fcntl || call == verb::epoll_ctl)
+    return objects.find_descriptor(static_cast<int>(reinterpret_cast<std::intptr_t>(object)));
+  return object ? objects.find(object) : nullptr;
+}
+
+call::call(verb v, const void* object) noexcept : verb_(v) {
+  if (depth++ != 0) return;
+  lock_ = std::unique_lock(engine_lock());
+  begin_ambient_session();
+  if (current) {
+    state_ = current.get();
+    index_ = ++state_->calls;
+    ++state_->counts[static_cast<std::size_t>(v)];
+    injected_ = state_->plan.decide(v, index_, object);
+    if (!facts_of(v).data_path)
+      state_->trace.push_back({index_, v, object, state_->subject_of(v, object), injected_});
+    return;
+  }
+  if (object) {
+    if (const std::string* title = buried().find(object)) {
+      stale_ = true;
+      std::fprintf(stderr, "ibvxx-shim: %s on %s after its session ended\n", name(v),
+                   title->c_str());
+    }
+  }
+  lock_.unlock();  // the real call must not run under the lock
+}
+
+call::~call() {
+  --depth;
+}
+
+void call::found(finding_kind kind, std::string text) noexcept {
+  state_->objects.found(kind, std::move(text));
+}
+
+record* call::check(object_kind kind, const void* handle, bool ending) noexcept {
+  if (stale_) return nullptr;
+  const std::string here = std::string(name(verb_)) + " (call " + std::to_string(index_) + ")";
+  record* object = handle ? state_->objects.find(handle) : nullptr;
+  if (!object) {
+    char address[32];
+    std::snprintf(address, sizeof address, "%p", handle);
+    found(finding_kind::foreign_pointer,
+          here + " was given " + (handle ? address : "a null pointer") +
+              ", which no verb of this session returned as " + name(kind));
+    return nullptr;
+  }
+  if (object->kind != kind) {
+    found(finding_kind::wrong_kind,
+          here + " was given " + object->title + " where a " + name(kind) + " belongs");
+    return nullptr;
+  }
+  if (!object->live) {
+    found(ending ? finding_kind::double_destroy : finding_kind::use_after_destroy,
+          here + " on " + object->title + ", " + origin(*object) + ", destroyed by call " +
+              std::to_string(object->gone_by));
+    return nullptr;
+  }
+  return object;
+}
+
+int call::retire(const void* handle) noexcept {
+  record& object = *state_->objects.find(handle);
+  if (injected_ != 0) {
+    object.destroy_injected = true;
+    return injected_;
+  }
+  if (object.children != 0) {
+    found(finding_kind::destroyed_in_use,
+          std::string(name(verb_)) + " (call " + std::to_string(index_) + ") on " + object.title +
+              " while it is used by " + state_->objects.children_of(object));
+    // Only a context goes regardless: ibv_close_device returns 0 in every case, and its children
+    // dangle.
+    if (object.kind != object_kind::context) return EBUSY;
+  }
+  state_->objects.retire(object, index_);
+  return 0;
+}
+
+}  // namespace ibvxx::shim

@@ -1,0 +1,143 @@
+// The one session of the process, and the way every intercepted call takes through it.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <ibvxx/shim/session.hpp>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "fault_plan.hpp"
+#include "ledger.hpp"
+
+namespace ibvxx::shim {
+
+struct sim_device;
+
+/// A call as the trace keeps it; the record outlives the session's objects.
+struct traced_call {
+  std::uint64_t index;
+  verb call;
+  const void* object;
+  const record* subject;
+  int injected;
+};
+
+/// Everything that belongs to the session in force.
+struct session_state {
+  std::vector<std::shared_ptr<sim_device>> devices;
+  fault_plan plan;
+  ledger objects;
+  std::vector<traced_call> trace;  // without the data path, which would grow it without end
+  std::uint64_t calls = 0;
+  std::array<std::uint64_t, verb_count> counts{};
+
+  [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
+};
+
+/// Begins and ends sessions. `begin` throws std::logic_error while one is in force.
+namespace engine {
+
+void begin(std::unique_ptr<session_state> state);
+/// Ends the session in force; its objects' memory is kept for a while, so that late uses are
+/// recognised.
+void end() noexcept;
+
+/// The lock and the session it guards, for those who look at it from outside (sessions and sweeps).
+struct access {
+  std::unique_lock<std::mutex> lock;
+  session_state& state;
+};
+[[nodiscard]] access look();
+
+/// Whether a session may be in force: the cheap question that comes before a call.
+[[nodiscard]] bool in_session() noexcept;
+
+/// While it lives, calls of this thread are not seen: the shim's own.
+class unseen {
+ public:
+  unseen() noexcept;
+  unseen(const unseen&) = delete;
+  unseen& operator=(const unseen&) = delete;
+  ~unseen();
+};
+
+}  // namespace engine
+
+/// One intercepted call, from entry to return. It counts the call, decides whether it fails, and
+/// holds the session's lock meanwhile. The pattern of every intercepted function:
+///
+///   call c(verb::alloc_pd, context);
+///   if (c.forwarded()) return <the real one>;
+///   auto* owner = c.use<sim_context>(context);          // null: what is wrong has been written
+///   down if (!owner || c.failing()) return c.refuse_pointer();
+class call {
+ public:
+  call(verb v, const void* object) noexcept;
+  call(const call&) = delete;
+  call& operator=(const call&) = delete;
+  ~call();
+
+  /// There is no session, or the call comes from within another one: not for the simulation.
+  [[nodiscard]] bool forwarded() const noexcept { return !state_ && !stale_; }
+  [[nodiscard]] bool failing() const noexcept { return injected_ != 0; }
+  [[nodiscard]] session_state& state() const noexcept { return *state_; }
+  [[nodiscard]] std::uint64_t index() const noexcept { return index_; }
+
+  /// The live object of this kind behind a handle. Otherwise a finding, and null.
+  template <class Sim>
+  [[nodiscard]] Sim* use(const void* handle) noexcept {
+    record* object = check(Sim::kind, handle, false);
+    return object ? static_cast<Sim*>(object->storage.get()) : nullptr;
+  }
+  /// The same for a handle that is about to be destroyed.
+  template <class Sim>
+  [[nodiscard]] Sim* ending(const void* handle) noexcept {
+    record* object = check(Sim::kind, handle, true);
+    return object ? static_cast<Sim*>(object->storage.get()) : nullptr;
+  }
+  [[nodiscard]] record* record_of(const void* handle) const noexcept {
+    return state_->objects.find(handle);
+  }
+
+  /// Writes down a new object, whose storage holds its `handle`.
+  template <class Sim>
+  void add(const std::shared_ptr<Sim>& made, const void* handle, const std::string& device,
+           std::initializer_list<record*> parents) {
+    state_->objects.add(Sim::kind, handle, made, device, verb_, index_, parents);
+  }
+  /// Decides a destroy: 0 and the object is retired, or the errno and it stays (injected, or EBUSY
+  /// while others need it).
+  [[nodiscard]] int retire(const void* handle) noexcept;
+
+  /// What a refused call returns, by convention: the injected errno, else `otherwise`.
+  [[nodiscard]] int refuse_code(int otherwise = EINVAL) const noexcept {
+    return injected_ ? injected_ : otherwise;
+  }
+  [[nodiscard]] std::nullptr_t refuse_pointer(int otherwise = EINVAL) const noexcept {
+    errno = refuse_code(otherwise);
+    return nullptr;
+  }
+  [[nodiscard]] int refuse_minus_one(int otherwise = EINVAL) const noexcept {
+    errno = refuse_code(otherwise);
+    return -1;
+  }
+
+  void found(finding_kind kind, std::string text) noexcept;
+
+ private:
+  [[nodiscard]] record* check(object_kind kind, const void* handle, bool ending) noexcept;
+
+  std::unique_lock<std::mutex> lock_;
+  session_state* state_ = nullptr;
+  verb verb_;
+  bool stale_ = false;  // no session, but the object is one of an earlier session
+  int injected_ = 0;
+  std::uint64_t index_ = 0;
+};
+
+}  // namespace ibvxx::shim

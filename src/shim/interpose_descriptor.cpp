@@ -1,0 +1,120 @@
+// The system calls on descriptors that contexts use.
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cstdarg>
+
+#include "engine.hpp"
+#include "real.hpp"
+#include "sim_objects.hpp"
+
+using namespace ibvxx;
+using namespace ibvxx::shim;
+
+namespace {
+
+[[nodiscard]] const void* as_object(int fd) noexcept {
+  return reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd));
+}
+
+/// The verbs object that a descriptor belongs to; closing it is that object's business.
+[[nodiscard]] const record* owner_of(const session_state& state, int fd) noexcept {
+  for (const record& object : state.objects.records()) {
+    if (!object.live) continue;
+    if (object.kind == object_kind::comp_channel &&
+        static_cast<const sim_comp_channel*>(object.storage.get())->verbs.fd == fd)
+      return &object;
+    if (object.kind == object_kind::context) {
+      const auto& context = static_cast<const sim_context*>(object.storage.get())->verbs.context;
+      if (context.async_fd == fd || context.cmd_fd == fd) return &object;
+    }
+  }
+  return nullptr;
+}
+
+int close_seen(call& c, int fd) {
+  record* object = c.state().objects.find_descriptor(fd);
+  const bool ours = object && object->live;
+  const std::string here =
+      "close(" + std::to_string(fd) + ") (call " + std::to_string(c.index()) + ")";
+  if (!ours) {
+    if (const record* owner = owner_of(c.state(), fd)) {
+      c.found(finding_kind::double_close, here + " of a descriptor that belongs to " +
+                                              owner->title + ": its destroy closes it");
+      errno = EBADF;
+      return -1;
+    }
+  }
+  const int outcome = real::close(fd);
+  const int code = errno;
+  if (ours) c.state().objects.retire(*object, c.index());
+  if (outcome != 0 && code == EBADF) {
+    c.found(finding_kind::double_close, object ? here + " of a descriptor that call " +
+                                                     std::to_string(object->gone_by) + " closed, " +
+                                                     origin(*object)
+                                               : here + " of a descriptor that is not open");
+  }
+  // Linux frees the descriptor whatever close() returns, so an injected failure comes after the
+  // effect.
+  errno = c.failing() ? c.refuse_code() : code;
+  return c.failing() ? -1 : outcome;
+}
+
+template <class Function>
+int control(Function* next, int fd, int command, void* argument) {
+  call c(verb::fcntl, as_object(fd));
+  if (c.forwarded() || !c.failing()) return next(fd, command, argument);
+  return c.refuse_minus_one();
+}
+
+}  // namespace
+
+extern "C" {
+
+int epoll_create1(int flags) {
+  static auto* const next = real::next_function<int(int)>("epoll_create1");
+  if (!engine::in_session()) return next(flags);
+  call c(verb::epoll_create1, nullptr);
+  if (c.forwarded()) return next(flags);
+  if (c.failing()) return c.refuse_minus_one();
+  const int fd = next(flags);
+  if (fd != -1) c.state().objects.add_descriptor(fd, verb::epoll_create1, c.index());
+  return fd;
+}
+
+int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
+  static auto* const next = real::next_function<int(int, int, int, epoll_event*)>("epoll_ctl");
+  if (!engine::in_session()) return next(epoll, operation, fd, event);
+  call c(verb::epoll_ctl, as_object(epoll));
+  if (c.forwarded() || !c.failing()) return next(epoll, operation, fd, event);
+  return c.refuse_minus_one();
+}
+
+int close(int fd) {
+  if (!engine::in_session()) return real::close(fd);
+  call c(verb::close, as_object(fd));
+  return c.forwarded() ? real::close(fd) : close_seen(c, fd);
+}
+
+// A single pointer-sized argument stands for all that fcntl may be given: every ABI of Linux passes
+// int and pointer alike.
+int fcntl(int fd, int command, ...) {
+  std::va_list arguments;
+  va_start(arguments, command);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  static auto* const next = real::next_function<int(int, int, ...)>("fcntl");
+  return engine::in_session() ? control(next, fd, command, argument) : next(fd, command, argument);
+}
+
+int fcntl64(int fd, int command, ...) {
+  std::va_list arguments;
+  va_start(arguments, command);
+  void* const argument = va_arg(arguments, void*);
+  va_end(arguments);
+  static auto* const next = real::next_function<int(int, int, ...)>("fcntl64");
+  return engine::in_session() ? control(next, fd, command, argument) : next(fd, command, argument);
+}
+
+}  // extern "C"

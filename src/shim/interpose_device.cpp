@@ -1,0 +1,229 @@
+// Devices: the list, opening and closing, queries.
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine.hpp"
+#include "interpose.hpp"
+#include "real.hpp"
+#include "sim_device.hpp"
+#include "sim_objects.hpp"
+
+#undef ibv_query_port
+
+namespace ibvxx::shim {
+namespace {
+
+/// Asks a port; `size` is how much of ibv_port_attr the caller has room for.
+int query_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, std::size_t size) {
+  call c(verb::query_port, context);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_code();
+  const port_description* port = find_port(*owner->device, number);
+  if (!port) return EINVAL;
+  ibv_port_attr answer{};
+  answer.state = port->state;
+  answer.max_mtu = port->max_mtu;
+  answer.active_mtu = port->active_mtu;
+  answer.gid_tbl_len = port->gid_table_size;
+  answer.port_cap_flags = IBV_PORT_CM_SUP;
+  answer.max_msg_sz = 0x800000;
+  answer.pkey_tbl_len = 1;
+  answer.lid = port->lid;
+  answer.sm_lid = 0;
+  answer.active_width = 1;
+  answer.active_speed = 1;
+  answer.max_vl_num = 1;
+  answer.phys_state = port->state == IBV_PORT_ACTIVE ? 5 : 3;  // LinkUp, Disabled (IBA 14.2.5.6)
+  answer.link_layer = port->link_layer;
+  std::memcpy(out, &answer, std::min(size, sizeof answer));
+  return 0;
+}
+
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input*, ibv_device_attr_ex* out,
+                    std::size_t size) {
+  call c(verb::query_device_ex, context);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_code();
+  std::memset(out, 0, size);
+  out->orig_attr = owner->device->described.limits;
+  return 0;
+}
+
+}  // namespace
+
+void sim_context::close_descriptors() noexcept {
+  for (int& fd : descriptors)
+    if (const int open = std::exchange(fd, -1); open != -1) real::close(open);
+}
+
+std::shared_ptr<sim_context> make_context(const std::shared_ptr<sim_device>& device) {
+  auto made = std::make_shared<sim_context>();
+  for (int& fd : made->descriptors)
+    if ((fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) == -1) return nullptr;
+  made->device = device;
+  verbs_context& verbs = made->verbs;
+  verbs.sz = sizeof verbs;
+  verbs.query_port = &query_port;
+  verbs.query_device_ex = &query_device_ex;
+  ibv_context& context = verbs.context;
+  context.device = &device->verbs;
+  context.async_fd = made->descriptors[0];
+  context.cmd_fd = made->descriptors[1];
+  context.num_comp_vectors = device->described.completion_vectors;
+  context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  context.mutex = PTHREAD_MUTEX_INITIALIZER;
+  install_completion_operations(context);
+  return made;
+}
+
+}  // namespace ibvxx::shim
+
+using namespace ibvxx;
+using namespace ibvxx::shim;
+
+extern "C" {
+
+ibv_device** ibv_get_device_list(int* num_devices) {
+  call c(verb::get_device_list, nullptr);
+  if (c.forwarded()) return forward<ibv_device**>("ibv_get_device_list", num_devices);
+  if (c.failing()) return c.refuse_pointer();
+  auto list = std::make_shared<sim_device_list>();
+  for (const auto& device : c.state().devices) list->entries.push_back(&device->verbs);
+  if (num_devices) *num_devices = static_cast<int>(list->entries.size());
+  list->entries.push_back(nullptr);
+  c.add(list, list->entries.data(), "", {});
+  errno = 0;
+  return list->entries.data();
+}
+
+void ibv_free_device_list(ibv_device** list) {
+  call c(verb::free_device_list, list);
+  if (c.forwarded()) return forward<void>("ibv_free_device_list", list);
+  if (c.ending<sim_device_list>(list)) static_cast<void>(c.retire(list));
+}
+
+ibv_context* ibv_open_device(ibv_device* device) {
+  call c(verb::open_device, device);
+  if (c.forwarded()) return forward<ibv_context*>("ibv_open_device", device);
+  const auto& devices = c.state().devices;
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const auto& d) { return &d->verbs == device; });
+  if (found == devices.end()) {
+    c.found(finding_kind::foreign_pointer,
+            "ibv_open_device was given a pointer that is no device of this session");
+    return c.refuse_pointer();
+  }
+  if (c.state().objects.live(object_kind::device_list) == 0)
+    c.found(finding_kind::use_after_destroy, "ibv_open_device of " + (*found)->described.name +
+                                                 " (call " + std::to_string(c.index()) +
+                                                 ") after the device list was freed");
+  if (c.failing()) return c.refuse_pointer();
+  auto made = make_context(*found);
+  if (!made) return nullptr;
+  c.add(made, &made->verbs.context, (*found)->described.name, {});
+  return &made->verbs.context;
+}
+
+int ibv_close_device(ibv_context* context) {
+  call c(verb::close_device, context);
+  if (c.forwarded()) return forward<int>("ibv_close_device", context);
+  auto* ending = c.ending<sim_context>(context);
+  if (!ending) return c.refuse_minus_one();
+  const int code = c.retire(context);
+  if (code == 0) ending->close_descriptors();
+  return code;
+}
+
+const char* ibv_get_device_name(ibv_device* device) {
+  return device ? device->name : nullptr;
+}
+
+int ibv_get_device_index(ibv_device* device) {
+  if (!engine::in_session()) return forward<int>("ibv_get_device_index", device);
+  return -1;  // what libibverbs says where the kernel does not number devices
+}
+
+__be64 ibv_get_device_guid(ibv_device* device) {
+  if (!engine::in_session()) return forward<__be64>("ibv_get_device_guid", device);
+  return 0;
+}
+
+int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
+  call c(verb::query_device, context);
+  if (c.forwarded()) return forward<int>("ibv_query_device", context, out);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_code();
+  *out = owner->device->described.limits;
+  return 0;
+}
+
+// The symbol of this name fills the compatibility structure only, which ends before ibv_port_attr
+// grew (48 bytes).
+int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* out) {
+  if (!engine::in_session()) return forward<int>("ibv_query_port", context, port, out);
+  return query_port(context, port, reinterpret_cast<ibv_port_attr*>(out), 48);
+}
+
+int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
+  call c(verb::query_gid, context);
+  if (c.forwarded()) return forward<int>("ibv_query_gid", context, port, index, out);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_minus_one();
+  const port_description* described = find_port(*owner->device, port);
+  if (!described || index < 0 || index >= described->gid_table_size) return c.refuse_minus_one();
+  const auto slot = static_cast<std::size_t>(index);
+  *out = slot < described->gids.size() ? described->gids[slot].gid : ibv_gid{};
+  return 0;
+}
+
+int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t index,
+                      ibv_gid_entry* out, std::uint32_t flags, std::size_t entry_size) {
+  call c(verb::query_gid_ex, context);
+  if (c.forwarded())
+    return forward<int>("_ibv_query_gid_ex", context, port, index, out, flags, entry_size);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_code();
+  const port_description* described = find_port(*owner->device, port);
+  if (!described || flags != 0 || index >= static_cast<std::uint32_t>(described->gid_table_size))
+    return EINVAL;
+  if (!fill_gid_entry(*described, port, index, *out)) return ENODATA;
+  return 0;
+}
+
+ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::size_t max_entries,
+                             std::uint32_t flags, std::size_t entry_size) {
+  call c(verb::query_gid_table, context);
+  if (c.forwarded())
+    return forward<ssize_t>("_ibv_query_gid_table", context, entries, max_entries, flags,
+                            entry_size);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return -c.refuse_code();
+  if (flags != 0) return -EINVAL;
+  const auto& ports = owner->device->described.ports;
+  std::size_t count = 0;
+  for (std::uint32_t port = 1; port <= ports.size(); ++port) {
+    for (std::uint32_t index = 0; index < ports[port - 1].gids.size(); ++index) {
+      ibv_gid_entry entry{};
+      if (!fill_gid_entry(ports[port - 1], port, index, entry)) continue;
+      if (count == max_entries) return -EINVAL;
+      entries[count++] = entry;
+    }
+  }
+  return static_cast<ssize_t>(count);
+}
+
+int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* out) {
+  call c(verb::query_pkey, context);
+  if (c.forwarded()) return forward<int>("ibv_query_pkey", context, port, index, out);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_minus_one();
+  if (!find_port(*owner->device, port) || index != 0) return c.refuse_minus_one(ENOENT);
+  *out = 0xffff;
+  return 0;
+}
+
+}  // extern "C"

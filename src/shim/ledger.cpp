@@ -1,0 +1,153 @@
+#include "ledger.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace ibvxx::shim {
+
+const char* name(object_kind kind) noexcept {
+  switch (kind) {
+    case object_kind::device_list:
+      return "device list";
+    case object_kind::context:
+      return "context";
+    case object_kind::pd:
+      return "PD";
+    case object_kind::mr:
+      return "MR";
+    case object_kind::comp_channel:
+      return "completion channel";
+    case object_kind::cq:
+      return "CQ";
+    case object_kind::descriptor:
+      return "descriptor";
+  }
+  return "?";
+}
+
+const char* name(finding_kind kind) noexcept {
+  switch (kind) {
+    case finding_kind::leak:
+      return "leak";
+    case finding_kind::descriptor_leak:
+      return "descriptor leak";
+    case finding_kind::double_destroy:
+      return "double destroy";
+    case finding_kind::use_after_destroy:
+      return "use after destroy";
+    case finding_kind::destroyed_in_use:
+      return "destroyed in use";
+    case finding_kind::foreign_pointer:
+      return "foreign pointer";
+    case finding_kind::wrong_kind:
+      return "wrong kind of object";
+    case finding_kind::double_close:
+      return "double close";
+    case finding_kind::unfired_rule:
+      return "unfired rule";
+  }
+  return "?";
+}
+
+std::string origin(const record& object) {
+  return std::string("made by ") + name(object.maker) + " (call " + std::to_string(object.made_by) +
+         ")";
+}
+
+record& ledger::append(record&& made) {
+  const auto kind = static_cast<std::size_t>(made.kind);
+  ++live_[kind];
+  for (record* parent : made.parents) ++parent->children;
+  return records_.emplace_back(std::move(made));
+}
+
+record& ledger::add(object_kind kind, const void* handle, std::shared_ptr<void> storage,
+                    const std::string& device, verb maker, std::uint64_t made_by,
+                    std::initializer_list<record*> parents) {
+  record made{};
+  made.kind = kind;
+  made.handle = handle;
+  made.title =
+      std::string(name(kind)) + "#" + std::to_string(++made_[static_cast<std::size_t>(kind)]);
+  if (!device.empty()) made.title += " of " + device;
+  made.maker = maker;
+  made.made_by = made_by;
+  made.storage = std::move(storage);
+  for (record* parent : parents)
+    if (parent && std::find(made.parents.begin(), made.parents.end(), parent) == made.parents.end())
+      made.parents.push_back(parent);
+  record& object = append(std::move(made));
+  by_handle_[handle] = &object;
+  return object;
+}
+
+record& ledger::add_descriptor(int fd, verb maker, std::uint64_t made_by) {
+  record made{};
+  made.kind = object_kind::descriptor;
+  made.title = "descriptor " + std::to_string(fd);
+  made.maker = maker;
+  made.made_by = made_by;
+  record& object = append(std::move(made));
+  by_descriptor_[fd] = &object;
+  return object;
+}
+
+record* ledger::find(const void* handle) const noexcept {
+  const auto found = by_handle_.find(handle);
+  return found == by_handle_.end() ? nullptr : found->second;
+}
+
+record* ledger::find_descriptor(int fd) const noexcept {
+  const auto found = by_descriptor_.find(fd);
+  return found == by_descriptor_.end() ? nullptr : found->second;
+}
+
+void ledger::retire(record& object, std::uint64_t gone_by) noexcept {
+  object.live = false;
+  object.gone_by = gone_by;
+  --live_[static_cast<std::size_t>(object.kind)];
+  for (record* parent : object.parents) --parent->children;
+}
+
+std::size_t ledger::live() const noexcept {
+  std::size_t sum = 0;
+  for (const std::size_t count : live_) sum += count;
+  return sum;
+}
+
+std::string ledger::children_of(const record& parent) const {
+  std::string list;
+  for (const record& object : records_) {
+    if (!object.live ||
+        std::find(object.parents.begin(), object.parents.end(), &parent) == object.parents.end())
+      continue;
+    list += (list.empty() ? "" : ", ") + object.title;
+  }
+  return list;
+}
+
+void ledger::find_leaks() {
+  for (auto object = records_.rbegin(); object != records_.rend(); ++object) {
+    if (!object->live) continue;
+    const bool descriptor = object->kind == object_kind::descriptor;
+    found(descriptor ? finding_kind::descriptor_leak : finding_kind::leak,
+          object->title + ", " + origin(*object) +
+              (descriptor ? ", was never closed" : ", was never destroyed"));
+  }
+}
+
+std::vector<const record*> ledger::unexcused() const {
+  std::set<const record*> excused;
+  // Children come after their parents, so one pass from the youngest reaches every ancestor.
+  for (auto object = records_.rbegin(); object != records_.rend(); ++object) {
+    if (!object->live || !(object->destroy_injected || excused.contains(&*object))) continue;
+    excused.insert(&*object);
+    excused.insert(object->parents.begin(), object->parents.end());
+  }
+  std::vector<const record*> left;
+  for (const record& object : records_)
+    if (object.live && !excused.contains(&object)) left.push_back(&object);
+  return left;
+}
+
+}  // namespace ibvxx::shim

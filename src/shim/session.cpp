@@ -1,0 +1,184 @@
+#include <ibvxx/shim/session.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#include "engine.hpp"
+#include "sim_device.hpp"
+#include "verb_facts.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+[[nodiscard]] port_description& device_port(session_state& state, const std::string& device,
+                                            int port) {
+  for (const auto& candidate : state.devices) {
+    if (candidate->described.name != device) continue;
+    auto& ports = candidate->described.ports;
+    if (port < 1 || static_cast<std::size_t>(port) > ports.size())
+      throw std::logic_error("shim: device '" + device + "' has no port " + std::to_string(port));
+    return ports[static_cast<std::size_t>(port) - 1];
+  }
+  throw std::logic_error("shim: there is no simulated device '" + device + "'");
+}
+
+}  // namespace
+
+session::session(const simulated& machine) : exceptions_(std::uncaught_exceptions()) {
+  const engine::unseen quiet;
+  auto state = std::make_unique<session_state>();
+  state->devices = make_devices(machine);
+  engine::begin(std::move(state));
+}
+
+session::~session() {
+  if (finished_) return;
+  const std::vector<finding> all = finish();
+  if (all.empty()) return;
+  for (const finding& one : all)
+    std::fprintf(stderr, "ibvxx-shim: %s: %s\n", name(one.kind), one.text.c_str());
+  if (std::uncaught_exceptions() > exceptions_) return;
+  std::fprintf(
+      stderr,
+      "ibvxx-shim: the session ended with findings that nobody looked at; finish() returns them\n");
+  std::abort();
+}
+
+fault session::fail(verb call) {
+  const verb_facts facts = facts_of(call);
+  if (!facts.seen)
+    throw std::logic_error(std::string("shim: ") + name(call) +
+                           " is not intercepted: no rule for it could fire");
+  if (call == verb::free_device_list)
+    throw std::logic_error("shim: ibv_free_device_list cannot fail");
+  return fault(call);
+}
+
+void session::forgive() {
+  const engine::unseen quiet;
+  engine::look().state.plan.clear();
+}
+
+std::uint64_t session::calls(verb call) const {
+  const engine::unseen quiet;
+  return engine::look().state.counts[static_cast<std::size_t>(call)];
+}
+
+std::uint64_t session::calls() const {
+  const engine::unseen quiet;
+  return engine::look().state.calls;
+}
+
+std::vector<call_record> session::trace() const {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  std::vector<call_record> calls;
+  calls.reserve(seen.state.trace.size());
+  for (const traced_call& one : seen.state.trace)
+    calls.push_back({one.index, one.call, one.object,
+                     one.subject ? one.subject->title : std::string(), one.injected});
+  return calls;
+}
+
+std::size_t session::live() const {
+  const engine::unseen quiet;
+  return engine::look().state.objects.live();
+}
+
+std::size_t session::live(object_kind kind) const {
+  const engine::unseen quiet;
+  return engine::look().state.objects.live(kind);
+}
+
+std::vector<finding> session::findings() const {
+  const engine::unseen quiet;
+  return engine::look().state.objects.findings();
+}
+
+std::vector<finding> session::finish() {
+  const engine::unseen quiet;
+  if (finished_) throw std::logic_error("shim: the session has ended");
+  finished_ = true;
+  std::vector<finding> all;
+  {
+    const auto seen = engine::look();
+    seen.state.objects.find_leaks();
+    for (const fault_rule& rule : seen.state.plan.rules())
+      if (rule.fired == 0)
+        seen.state.objects.found(finding_kind::unfired_rule, describe(rule) + " never fired");
+    all = seen.state.objects.findings();
+  }
+  engine::end();
+  return all;
+}
+
+void session::set_port_state(const std::string& device, int port, ibv_port_state state) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  device_port(seen.state, device, port).state = state;
+}
+
+void session::set_gid(const std::string& device, int port, int index, const gid_slot& slot) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  port_description& described = device_port(seen.state, device, port);
+  if (index < 0 || index >= described.gid_table_size)
+    throw std::logic_error("shim: GID index " + std::to_string(index) + " is outside 0.." +
+                           std::to_string(described.gid_table_size - 1));
+  const auto position = static_cast<std::size_t>(index);
+  if (described.gids.size() <= position) described.gids.resize(position + 1);
+  described.gids[position] = slot;
+}
+
+fault fault::nth(std::uint64_t n) const {
+  if (n == 0) throw std::logic_error("shim: fault.nth(0): calls count from 1");
+  fault next = *this;
+  next.nth_ = n;
+  return next;
+}
+
+fault fault::times(std::uint64_t count) const {
+  if (count == 0) throw std::logic_error("shim: fault.times(0) would inject nothing");
+  fault next = *this;
+  next.times_ = count;
+  return next;
+}
+
+fault fault::persistently() const {
+  return times(UINT64_MAX);
+}
+
+fault fault::on(const void* object) const {
+  if (!object) throw std::logic_error("shim: fault.on(nullptr) would match nothing");
+  fault next = *this;
+  next.object_ = object;
+  return next;
+}
+
+fault fault::on_this_thread() const {
+  fault next = *this;
+  next.this_thread_ = true;
+  return next;
+}
+
+void fault::with(int code) const {
+  if (code <= 0 || code > 4095)
+    throw std::logic_error("shim: fault.with(" + std::to_string(code) +
+                           "): an errno is in 1..4095");
+  if (call_ == verb::allocate && code != ENOMEM)
+    throw std::logic_error("shim: an allocation fails with ENOMEM only");
+  const engine::unseen quiet;
+  fault_rule rule;
+  rule.call = call_;
+  rule.nth = nth_;
+  rule.times = times_;
+  rule.object = object_;
+  if (this_thread_) rule.thread = std::this_thread::get_id();
+  rule.code = code;
+  engine::look().state.plan.add(rule);
+}
+
+}  // namespace ibvxx::shim
