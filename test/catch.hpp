@@ -1,0 +1,8 @@
+// Catch2, whichever generation is installed: 3.x or 2.13.
+#pragma once
+
+#if __has_include(<catch2/catch_test_macros.hpp>)
+#include <catch2/catch_all.hpp>
+#else
+#include <catch2/catch.hpp>
+#endif
