@@ -1,0 +1,23 @@
+// What nearly every test includes, compiled once.
+#ifndef IBVXX_TEST_PCH_HPP  // no "pragma once" in a header that is compiled by itself
+#define IBVXX_TEST_PCH_HPP
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <ibvxx/format.hpp>
+#include <ibvxx/ibvxx.hpp>
+#include <ibvxx/or_throw.hpp>
+#include <ibvxx/shim.hpp>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../catch.hpp"
+
+#endif
