@@ -101,7 +101,7 @@ class [[nodiscard]] device_list {
     return context;
   error e(verb::open_device, errno);
   e.on(device->name);
-  if (e.code() == EACCES || e.code() == EPERM) detail::explain_permission(e, device->dev_name);
+  detail::explain_permission(e, device->dev_name);
   if (e.code() == ENOSYS) detail::explain_no_support(e);
   if (e.code() == EMFILE) detail::explain_descriptor_limit(e);
   return failure(e);
