@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct session_state {
   std::vector<traced_call> trace;  // without the data path, which would grow it without end
   std::uint64_t calls = 0;
   std::array<std::uint64_t, verb_count> counts{};
+  bool registered = false;  // memory, before which fork support must be asked for
+  bool fork_ready = false;
 
   [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
 };
@@ -106,13 +109,20 @@ class call {
 
   /// Writes down a new object, whose storage holds its `handle`.
   template <class Sim>
-  void add(const std::shared_ptr<Sim>& made, const void* handle, const std::string& device,
-           std::initializer_list<record*> parents) {
-    state_->objects.add(Sim::kind, handle, made, device, verb_, index_, parents);
+  record& add(const std::shared_ptr<Sim>& made, const void* handle, const std::string& device,
+              std::span<record* const> parents) {
+    return state_->objects.add(Sim::kind, handle, made, device, verb_, index_, parents);
+  }
+  template <class Sim>
+  record& add(const std::shared_ptr<Sim>& made, const void* handle, const std::string& device,
+              std::initializer_list<record*> parents) {
+    return add(made, handle, device, std::span(parents.begin(), parents.size()));
   }
   /// Decides a destroy: 0 and the object is retired, or the errno and it stays (injected, or EBUSY
   /// while others need it).
   [[nodiscard]] int retire(const void* handle) noexcept;
+  /// The same for a verb that returns nothing: the object goes, whoever still needs it.
+  void retire_regardless(const void* handle) noexcept;
 
   /// What a refused call returns, by convention: the injected errno, else `otherwise`.
   [[nodiscard]] int refuse_code(int otherwise = EINVAL) const noexcept {
@@ -129,8 +139,20 @@ class call {
 
   void found(finding_kind kind, std::string text) noexcept;
 
+  /// "ibv_destroy_cq (call 17)": how findings begin.
+  [[nodiscard]] std::string here() const;
+
  private:
-  [[nodiscard]] record* check(object_kind kind, const void* handle, bool ending) noexcept;
+  [[nodiscard]] record* check(object_kind kind, const void* handle, bool ending) noexcept {
+    record* object = state_ && handle ? state_->objects.find(handle) : nullptr;
+    if (object && object->kind == kind && object->live) [[likely]]
+      return object;
+    refuse_handle(kind, handle, object, ending);
+    return nullptr;
+  }
+  /// Writes down what is wrong with a handle.
+  void refuse_handle(object_kind kind, const void* handle, const record* object,
+                     bool ending) noexcept;
 
   std::unique_lock<std::mutex> lock_;
   session_state* state_ = nullptr;
