@@ -11,7 +11,6 @@
 #include <ibvxx/completion.hpp>
 #include <ibvxx/events.hpp>
 #include <ibvxx/fd.hpp>
-#include <ibvxx/owner_registry.hpp>
 #include <span>
 #include <vector>
 
@@ -23,8 +22,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 /// queue is polled again after it was armed, and only then the thread sleeps. Events are read until
 /// the channel is empty and acknowledged once a queue.
 ///
-/// One thread waits at a time; stop() may come from any. The channel and the queues must outlive it,
-/// and nobody else reads the channel's events meanwhile.
+/// One thread waits at a time; stop() may come from any. The channel and the queues must outlive
+/// it, and nobody else reads the channel's events meanwhile.
 class cq_waiter {
  public:
   enum class outcome : std::uint8_t { completions, timeout, stopped };

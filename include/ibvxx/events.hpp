@@ -13,8 +13,8 @@
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// A completion event that was read. It is acknowledged, to the queue that it names, when this goes:
-/// destroying that queue would wait for it without end. One thread at a time.
+/// A completion event that was read. It is acknowledged, to the queue that it names, when this
+/// goes: destroying that queue would wait for it without end. One thread at a time.
 class [[nodiscard]] cq_event {
  public:
   /// Adopts an event that ibv_get_cq_event returned and nobody acknowledged.
@@ -148,8 +148,8 @@ class [[nodiscard]] cq_event_batch {
   std::size_t used_ = 0;
 };
 
-/// An async event that was read. It is acknowledged when this goes: destroying the CQ, QP, SRQ or WQ
-/// that it names would wait for it without end. One thread at a time.
+/// An async event that was read. It is acknowledged when this goes: destroying the CQ, QP, SRQ or
+/// WQ that it names would wait for it without end. One thread at a time.
 class [[nodiscard]] async_event {
  public:
   /// Adopts an event that ibv_get_async_event returned and nobody acknowledged.

@@ -21,18 +21,15 @@ class memory_registry {
   /// Closes. What fails to go is handed to the teardown handler and left alive, as its protection
   /// domain then is.
   ~memory_registry() {
-    close([](const error& e) {
-      detail::report_teardown(e);
-      return false;
-    });
+    close(&detail::report_and_keep);
     abandon();
   }
 
   /// Admits registrations on `pd`, which must stay alive until the registry is closed and empty.
   void open(ref<ibv_pd> pd) noexcept { regions_.open(pd.get()); }
 
-  /// Registers memory; the region belongs to the registry. ESHUTDOWN while it is not open; otherwise
-  /// the errors of reg_mr.
+  /// Registers memory; the region belongs to the registry. ESHUTDOWN while it is not open;
+  /// otherwise the errors of reg_mr.
   [[nodiscard]] result<ibv_mr*> add(void* address, std::size_t length, int access) noexcept {
     return regions_.add(verb::reg_mr,
                         [&](ibv_pd* pd) { return reg_mr(pd, address, length, access); });

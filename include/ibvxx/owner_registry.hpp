@@ -7,38 +7,21 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <exception>
 #include <ibvxx/handle.hpp>
 #include <list>
 #include <map>
 #include <mutex>
-#include <new>
 #include <type_traits>
 #include <utility>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND::impl {
 
-/// Runs `work`, which may allocate, and turns bad_alloc into an ENOMEM error. Without exceptions
-/// there is nothing to catch: the allocation function ends the program then.
-template <class Work>
-[[nodiscard]] auto catching_bad_alloc(Work&& work) noexcept -> decltype(work()) {
-#if defined(__cpp_exceptions)
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    return failure(error(verb::allocate, ENOMEM));
-  }
-#else
-  return work();
-#endif
-}
-
 /// Owns objects that were made from one protection domain. A gate admits calls while it is open; no
 /// lock is held while a verb runs.
 ///
-/// `add`, `remove`, `acquire` and its leases, `size` and `visit` are safe from any number of threads,
-/// against each other and against `shut`. The rest belongs to whoever owns the registry, one thread
-/// at a time.
+/// `add`, `remove`, `acquire` and its leases, `size` and `visit` are safe from any number of
+/// threads, against each other and against `shut`. The rest belongs to whoever owns the registry,
+/// one thread at a time.
 template <class Owner>
 class owner_registry {
   struct entry {
@@ -71,9 +54,9 @@ class owner_registry {
     return added;
   }
 
-  /// Destroys an object, once nobody has a lease of it any more; until `deadline` it waits for that.
-  /// `prepare(object)` comes right before. EINVAL for what is not here: foreign, gone already, or
-  /// being removed by another thread. After any error it is still here.
+  /// Destroys an object, once nobody has a lease of it any more; until `deadline` it waits for
+  /// that. `prepare(object)` comes right before. EINVAL for what is not here: foreign, gone
+  /// already, or being removed by another thread. After any error it is still here.
   template <class Prepare>
   [[nodiscard]] result<void> remove(verb call, const object* wanted, clock::time_point deadline,
                                     Prepare&& prepare) noexcept {
@@ -83,8 +66,8 @@ class owner_registry {
     return removed;
   }
 
-  /// While it lives, the object is neither removed nor taken down. It must not outlive the registry,
-  /// nor be there while the registry is moved.
+  /// While it lives, the object is neither removed nor taken down. It must not outlive the
+  /// registry, nor be there while the registry is moved.
   class [[nodiscard]] lease {
    public:
     lease(lease&& other) noexcept

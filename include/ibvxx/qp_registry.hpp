@@ -37,8 +37,8 @@ class qp_registry {
                        [](ibv_qp* going) { static_cast<void>(to_error(going)); });
   }
 
-  /// Refuses later calls and waits for leases and calls under way, until `deadline`. False when some
-  /// are still there: nothing may be destroyed then.
+  /// Refuses later calls and waits for leases and calls under way, until `deadline`. False when
+  /// some are still there: nothing may be destroyed then.
   [[nodiscard]] bool shut(clock::time_point deadline) noexcept { return qps_.shut(deadline); }
   /// Waits for as long as it takes.
   void shut() noexcept { static_cast<void>(qps_.shut()); }
@@ -57,6 +57,13 @@ class qp_registry {
   }
 
   void abandon() noexcept { qps_.abandon(); }
+
+  /// Whether a queue pair that is still here completes to `cq`.
+  [[nodiscard]] bool uses(const ibv_cq* cq) const noexcept {
+    bool any = false;
+    qps_.visit([&](const ibv_qp& qp) { any = any || qp.send_cq == cq || qp.recv_cq == cq; });
+    return any;
+  }
   [[nodiscard]] std::size_t size() const noexcept { return qps_.size(); }
   void swap(qp_registry& other) noexcept { qps_.swap(other.qps_); }
 
@@ -66,7 +73,7 @@ class qp_registry {
     if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR) return {};
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_ERR;
-    return modify_qp(qp, attributes, IBV_QP_STATE);
+    return modify_qp_unchecked(qp, attributes, IBV_QP_STATE);
   }
 
   registry qps_;
