@@ -55,7 +55,7 @@ wanted() { # TIER
 # -O0: compiling is what takes the time. A line table is all that a sanitizer's report needs.
 common='-Dtests=enabled -Dexamples=enabled -Doptimization=0 -Ddebug=false'
 sanitizers="$common -Db_lundef=false"
-lines='-Dcpp_args=-g1,-fno-omit-frame-pointer,-fno-sanitize-recover=all'
+lines='-Dcpp_args=-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all'
 
 plain() { sh "$lib/suites.sh" "$build/plain" $common -Dkernel_tests=enabled; }
 
