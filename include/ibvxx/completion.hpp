@@ -1,9 +1,12 @@
-// Completion channels and completion queues.
+// Completion channels and completion queues, polled by array or by iteration.
 #pragma once
 
 #include <infiniband/verbs.h>
 
 #include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <ibvxx/checks.hpp>
 #include <ibvxx/handle.hpp>
 #include <ibvxx/hints.hpp>
 #include <span>
@@ -43,16 +46,16 @@ using unique_cq = unique_handle<ibv_cq*, cq_deleter>;
 namespace impl {
 
 /// After ibv_create_cq failed: which of its arguments the device would not have.
-[[gnu::cold]] inline void explain_cq_limits(error& e, ibv_context* context, int cqe,
-                                            int comp_vector) noexcept {
+[[gnu::cold]] inline void explain_cq_limits(error& e, ibv_context* context, long long cqe,
+                                            long long comp_vector) noexcept {
   const ibvxx::detail::errno_keeper keep;
   ibv_device_attr device;
   if (comp_vector < 0 || comp_vector >= context->num_comp_vectors)
-    e.explain("comp_vector %d is outside 0..%d", comp_vector, context->num_comp_vectors - 1);
+    e.explain("comp_vector %lld is outside 0..%d", comp_vector, context->num_comp_vectors - 1);
   else if (::ibv_query_device(context, &device) == 0 && cqe > device.max_cqe)
-    e.explain("cqe %d is above the device's limit of %d", cqe, device.max_cqe);
+    e.explain("cqe %lld is above the device's limit of %d", cqe, device.max_cqe);
   else
-    e.explain("cqe %d, comp_vector %d", cqe, comp_vector);
+    e.explain("cqe %lld, comp_vector %lld", cqe, comp_vector);
 }
 
 }  // namespace impl
@@ -80,6 +83,85 @@ namespace impl {
   return failure(e);
 }
 
+struct cq_ex_deleter : object_deleter<cq_ex_deleter, ibv_cq_ex, verb::destroy_cq> {
+  static constexpr const char* users = cq_deleter::users;
+  [[nodiscard]] static int destroy(ibv_cq_ex* cq) noexcept {
+    return ::ibv_destroy_cq(::ibv_cq_ex_to_cq(cq));
+  }
+};
+/// An extended completion queue: one that is polled by iteration and tells more of each completion.
+/// It passes as a plain one wherever a `ref<ibv_cq>` is asked for.
+class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_deleter> {
+ public:
+  using unique_handle::unique_handle;
+
+  [[nodiscard]] operator ref<ibv_cq>() const& noexcept {
+    return get() ? ::ibv_cq_ex_to_cq(get()) : static_cast<ibv_cq*>(nullptr);
+  }
+  operator ref<ibv_cq>() const&& = delete;
+};
+
+/// An extended completion queue. `attributes.wc_flags` (ibv_create_cq_wc_flags) says what can be
+/// read of a completion besides its status and wr_id; for the rest see create_cq. EOPNOTSUPP for
+/// flags that the device cannot serve, and from providers without extended queues.
+[[nodiscard]] inline result<unique_cq_ex> create_cq_ex(ref<ibv_context> context,
+                                                       ibv_cq_init_attr_ex attributes) noexcept {
+  constexpr verb call = verb::create_cq_ex;
+  if (!context.get()) return impl::null_argument(call, "context");
+  // The providers go on with signed numbers.
+  if (attributes.cqe < 1 || attributes.cqe > INT_MAX)
+    return failure(impl::refusal(call, context.get())
+                       .explain("attributes.cqe %u is outside 1..%d", attributes.cqe, INT_MAX));
+  if ((attributes.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 && !attributes.parent_domain)
+    return impl::null_argument(call, context.get(), "attributes.parent_domain");
+  auto cq = impl::obtain<unique_cq_ex>(call, context.get(), [&]() noexcept {
+    return ::ibv_create_cq_ex(context.get(), &attributes);
+  });
+  if (!cq) {
+    error& e = cq.error();
+    if (e.code() == EOPNOTSUPP)
+      e.explain("wc_flags 0x%llx, flags 0x%x", static_cast<unsigned long long>(attributes.wc_flags),
+                attributes.flags);
+    else
+      impl::explain_cq_limits(e, context.get(), attributes.cqe, attributes.comp_vector);
+    if (e.code() == ENOMEM) detail::explain_no_memory(e, context.get());
+  }
+  return cq;
+}
+
+/// Changes the room of a completion queue to at least `cqe` entries; the real size is `cq->cqe`
+/// afterwards. It cannot become smaller than what it holds (EINVAL).
+[[nodiscard]] inline result<void> resize_cq(ref<ibv_cq> cq, int cqe) noexcept {
+  if (!cq.get()) return impl::null_argument(verb::resize_cq, "cq");
+  if (cqe < 1)
+    return failure(impl::refusal(verb::resize_cq, cq->context).explain("cqe %d is below 1", cqe));
+  auto done = impl::check(verb::resize_cq, ::ibv_resize_cq(cq.get(), cqe), cq->context);
+  if (!done) {
+    const detail::errno_keeper keep;
+    error& e = done.error();
+    ibv_device_attr device;
+    if (!impl::blames_sizes(e) || ::ibv_query_device(cq->context, &device) != 0 ||
+        cqe <= device.max_cqe)
+      e.explain("from cqe %d to %d", cq->cqe, cqe);
+    else
+      e.explain("cqe %d is above the device's limit of %d", cqe, device.max_cqe);
+  }
+  return done;
+}
+
+/// Moderates events: `attributes.moderate` holds a count and a period in microseconds, and
+/// attr_mask must contain IBV_CQ_ATTR_MODERATE. EOPNOTSUPP from providers that cannot.
+[[nodiscard]] inline result<void> modify_cq(ref<ibv_cq> cq,
+                                            ibv_modify_cq_attr attributes) noexcept {
+  if (!cq.get()) return impl::null_argument(verb::modify_cq, "cq");
+  auto done = impl::check(verb::modify_cq, ::ibv_modify_cq(cq.get(), &attributes), cq->context);
+  if (!done)
+    done.error().explain("attr_mask 0x%x, count %u, period %u us", attributes.attr_mask,
+                         unsigned{attributes.moderate.cq_count},
+                         unsigned{attributes.moderate.cq_period});
+  return done;
+}
+
 /// Asks for one event at the next completion (or the next solicited one). One-shot: arm, then poll
 /// until empty, then wait.
 [[nodiscard]] inline result<void> req_notify_cq(ref<ibv_cq> cq,
@@ -93,11 +175,76 @@ namespace impl {
 [[nodiscard]] inline result<std::size_t> poll_cq(ref<ibv_cq> cq,
                                                  std::span<ibv_wc> completions) noexcept {
   const std::size_t room = completions.size() < INT_MAX ? completions.size() : INT_MAX;
-  const int taken = ::ibv_poll_cq(cq.get(), static_cast<int>(room), completions.data());
-  if (taken >= 0) [[likely]]
-    return static_cast<std::size_t>(taken);
-  // The value of a negative answer is unspecified (manual page): there is no errno to report.
-  return failure(error(verb::poll_cq, 0).on(cq->context));
+  const auto taken =
+      static_cast<unsigned>(::ibv_poll_cq(cq.get(), static_cast<int>(room), completions.data()));
+  if (taken <= room) [[likely]]
+    return taken;
+  // A negative answer has no meaning but failure (manual page). An answer above the room is not a
+  // count either: the stand-in for a provider without the call returns EOPNOTSUPP (rdma-core 44,
+  // dummy_ops.c).
+  const int code = taken > INT_MAX ? 0 : static_cast<int>(taken);
+  return failure(error(verb::poll_cq, code).on(cq->context));
 }
+
+/// Begins to iterate: true when a completion is there, to be read from `cq` (`cq->status`,
+/// `cq->wr_id`, ibv_wc_read_*); false when there is none. Only after true must end_poll follow, and
+/// until then the queue may be locked against other threads. `cq` must not be null. See also
+/// poll_batch.
+[[nodiscard]] inline result<bool> start_poll(ref<ibv_cq_ex> cq,
+                                             ibv_poll_cq_attr attributes = {}) noexcept {
+  const int code = ::ibv_start_poll(cq.get(), &attributes);
+  if (code == 0) [[likely]]
+    return true;
+  if (code == ENOENT || code == -ENOENT) return false;
+  return failure(error(verb::start_poll, code).on(cq->context));
+}
+
+/// Goes to the next completion: true when there is one. Also after false or an error the iteration
+/// is still to be ended.
+[[nodiscard]] inline result<bool> next_poll(ref<ibv_cq_ex> cq) noexcept {
+  const int code = ::ibv_next_poll(cq.get());
+  if (code == 0) [[likely]]
+    return true;
+  if (code == ENOENT || code == -ENOENT) return false;
+  return failure(error(verb::next_poll, code).on(cq->context));
+}
+
+/// Ends the iteration: frees what was read, and the queue's lock.
+inline void end_poll(ref<ibv_cq_ex> cq) noexcept {
+  ::ibv_end_poll(cq.get());
+}
+
+/// An iteration that cannot be left unended:
+///
+///     ibvxx::poll_batch batch(cq);
+///     while (batch.next().value_or(false)) use(cq->wr_id, ibv_wc_read_byte_len(cq.get()));
+///
+/// One thread at a time; the queue must outlive it. It costs what the three calls cost.
+class [[nodiscard]] poll_batch {
+ public:
+  explicit poll_batch(ref<ibv_cq_ex> cq) noexcept : cq_(cq.get()) {}
+  poll_batch(const poll_batch&) = delete;
+  poll_batch& operator=(const poll_batch&) = delete;
+  ~poll_batch() { end(); }
+
+  /// Goes to the first completion, or to the next. After false or an error it may be called again.
+  [[nodiscard]] result<bool> next() noexcept {
+    if (started_) return next_poll(cq_);
+    auto first = start_poll(cq_);
+    started_ = first && *first;
+    return first;
+  }
+
+  /// Ends the iteration if there is one, so that a later next() begins another.
+  void end() noexcept {
+    if (!started_) return;
+    started_ = false;
+    end_poll(cq_);
+  }
+
+ private:
+  ibv_cq_ex* cq_;
+  bool started_ = false;
+};
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND

@@ -1,10 +1,16 @@
 // Devices: the list, opening and closing, and what a device and its ports say of themselves.
 #pragma once
 
+#include <endian.h>
 #include <infiniband/verbs.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <ibvxx/checks.hpp>
+#include <ibvxx/fd.hpp>
 #include <ibvxx/handle.hpp>
 #include <ibvxx/hints.hpp>
 #include <string_view>
@@ -95,10 +101,69 @@ class [[nodiscard]] device_list {
     return context;
   error e(verb::open_device, errno);
   e.on(device->name);
-  if (e.code() == EACCES || e.code() == EPERM) detail::explain_permission(e, device->dev_name);
+  detail::explain_permission(e, device->dev_name);
   if (e.code() == ENOSYS) detail::explain_no_support(e);
   if (e.code() == EMFILE) detail::explain_descriptor_limit(e);
   return failure(e);
+}
+
+namespace impl {
+
+/// Whether two descriptors name one open file. kcmp(2) says so exactly; where it is not to be had
+/// (no CONFIG_KCMP, a seccomp filter) the same device node has to do.
+[[nodiscard, gnu::cold]] inline bool same_open_file(int a, int b) noexcept {
+  constexpr int kcmp_file = 0;
+  const long compared = ::syscall(SYS_kcmp, ::getpid(), ::getpid(), kcmp_file, a, b);
+  if (compared >= 0) return compared == 0;
+  struct stat of_a, of_b;
+  return errno != EBADF && ::fstat(a, &of_a) == 0 && ::fstat(b, &of_b) == 0 &&
+         of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+}  // namespace impl
+
+/// A context on the device file that another context, perhaps in another process, has open:
+/// `cmd_fd` is that context's cmd_fd, or what SCM_RIGHTS made of it. The descriptor is only
+/// borrowed, whatever happens: the context works on a duplicate of its own. (ibv_import_device
+/// itself takes the descriptor, and after a failure has closed it or not, depending on how far it
+/// came; rdma-core 44 to 64.) Objects are then imported by their handles: import_pd, import_mr,
+/// import_dm. Errors: EINVAL for a descriptor that is no device file, ENODEV, EOPNOTSUPP (among the
+/// providers of rdma-core only mlx5 can).
+[[nodiscard]] inline result<unique_context> import_device(int cmd_fd) noexcept {
+  if (cmd_fd < 0)
+    return failure(error(verb::import_device, EINVAL).explain("cmd_fd %d is negative", cmd_fd));
+  unique_fd duplicate(::fcntl(cmd_fd, F_DUPFD_CLOEXEC, 0));
+  if (!duplicate) {
+    error e(verb::fcntl, errno);
+    e.explain("duplicating cmd_fd %d", cmd_fd);
+    if (e.code() == EMFILE) detail::explain_descriptor_limit(e);
+    return failure(e);
+  }
+  errno = 0;
+  if (unique_context context{::ibv_import_device(duplicate.get())}) [[likely]] {
+    static_cast<void>(duplicate.release());  // closed with the context
+    return context;
+  }
+  error e(verb::import_device, errno);
+  e.explain("cmd_fd %d", cmd_fd);
+  if (!impl::same_open_file(cmd_fd, duplicate.get())) static_cast<void>(duplicate.release());
+  return failure(e);
+}
+
+/// The device's node GUID, in network byte order. 0 where it cannot be read.
+[[nodiscard]] inline result<__be64> get_device_guid(ref<ibv_device> device) noexcept {
+  if (!device.get()) return impl::null_argument(verb::get_device_guid, "device");
+  return ::ibv_get_device_guid(device.get());
+}
+
+/// The kernel's number for the device, the same as long as the device is there. EOPNOTSUPP from a
+/// kernel that does not number its devices.
+[[nodiscard]] inline result<int> get_device_index(ref<ibv_device> device) noexcept {
+  if (!device.get()) return impl::null_argument(verb::get_device_index, "device");
+  const int index = ::ibv_get_device_index(device.get());
+  if (index >= 0) [[likely]]
+    return index;
+  return failure(error(verb::get_device_index, EOPNOTSUPP).on(device->name));
 }
 
 /// The device's limits and identity.
@@ -112,18 +177,91 @@ class [[nodiscard]] device_list {
   return attributes;
 }
 
+/// The same with the extended capabilities. What the provider does not know is zero; a provider
+/// without the extended call fills in `orig_attr` only (verbs.h falls back by itself).
+[[nodiscard]] inline result<ibv_device_attr_ex> query_device_ex(ref<ibv_context> context) noexcept {
+  if (!context.get()) return impl::null_argument(verb::query_device_ex, "context");
+  ibv_device_attr_ex attributes{};
+  const int code = ::ibv_query_device_ex(context.get(), nullptr, &attributes);
+  if (code == 0) [[likely]]
+    return attributes;
+  return failure(error(verb::query_device_ex, code).on(context.get()));
+}
+
+/// What the device says of the moment: `mask` is a set of ibv_values_mask. The answer's comp_mask
+/// tells which of them the provider filled in. EOPNOTSUPP from most providers.
+[[nodiscard]] inline result<ibv_values_ex> query_rt_values_ex(
+    ref<ibv_context> context, std::uint32_t mask = IBV_VALUES_MASK_RAW_CLOCK) noexcept {
+  if (!context.get()) return impl::null_argument(verb::query_rt_values_ex, "context");
+  ibv_values_ex values{};
+  values.comp_mask = mask;
+  const int code = ::ibv_query_rt_values_ex(context.get(), &values);
+  if (code == 0) [[likely]]
+    return values;
+  return failure(
+      error(verb::query_rt_values_ex, code).on(context.get()).explain("mask 0x%x", mask));
+}
+
 /// The state of a port; ports count from 1.
 [[nodiscard]] inline result<ibv_port_attr> query_port(ref<ibv_context> context, int port) noexcept {
   if (!context.get()) return impl::null_argument(verb::query_port, "context");
-  if (port < 1 || port > 255)
-    return failure(error(verb::query_port, EINVAL)
-                       .on(context.get())
-                       .explain("port %d is outside 1..255", port));
+  if (auto valid = impl::check_port(verb::query_port, context.get(), port); !valid)
+    return failure(valid.error());
   ibv_port_attr attributes{};
   const int code = ibv_query_port(context.get(), static_cast<std::uint8_t>(port), &attributes);
   if (code == 0) [[likely]]
     return attributes;
   return failure(error(verb::query_port, code).on(context.get()).explain("port %d", port));
+}
+
+/// The P_Key at `index` of a port's table, in network byte order. ENOENT where the index is outside
+/// the table.
+[[nodiscard]] inline result<__be16> query_pkey(ref<ibv_context> context, int port,
+                                               int index) noexcept {
+  if (!context.get()) return impl::null_argument(verb::query_pkey, "context");
+  if (auto valid = impl::check_port(verb::query_pkey, context.get(), port); !valid)
+    return failure(valid.error());
+  if (index < 0)
+    return failure(
+        impl::refusal(verb::query_pkey, context.get()).explain("index %d is negative", index));
+  __be16 pkey = 0;
+  errno = 0;
+  if (::ibv_query_pkey(context.get(), static_cast<std::uint8_t>(port), index, &pkey) == 0)
+      [[likely]]
+    return pkey;
+  return failure(
+      error(verb::query_pkey, errno).on(context.get()).explain("port %d, index %d", port, index));
+}
+
+/// Where `pkey`, in network byte order and with its membership bit, stands in a port's table.
+/// ENOENT where it does not: the table is searched to its end, one file read an entry.
+[[nodiscard]] inline result<int> get_pkey_index(ref<ibv_context> context, int port,
+                                                __be16 pkey) noexcept {
+  if (!context.get()) return impl::null_argument(verb::get_pkey_index, "context");
+  if (auto valid = impl::check_port(verb::get_pkey_index, context.get(), port); !valid)
+    return failure(valid.error());
+  errno = 0;
+  const int index = ::ibv_get_pkey_index(context.get(), static_cast<std::uint8_t>(port), pkey);
+  if (index >= 0) [[likely]]
+    return index;
+  return failure(error(verb::get_pkey_index, errno)
+                     .on(context.get())
+                     .explain("port %d, P_Key 0x%04x", port, static_cast<unsigned>(be16toh(pkey))));
+}
+
+/// Makes registered memory safe across fork(). Call it before anything is registered: EINVAL
+/// afterwards. Not needed where `is_fork_initialized()` is IBV_FORK_UNNEEDED. Not thread-safe, and
+/// it stays for the life of the process.
+[[nodiscard]] inline result<void> fork_init() noexcept {
+  auto done = impl::check(verb::fork_init, ::ibv_fork_init(), nullptr);
+  if (!done && done.error().code() == EINVAL)
+    done.error().explain("memory was registered already: fork() is not safe any more");
+  return done;
+}
+
+/// IBV_FORK_UNNEEDED where the kernel copies registered pages on fork by itself.
+[[nodiscard]] inline ibv_fork_status is_fork_initialized() noexcept {
+  return ::ibv_is_fork_initialized();
 }
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND

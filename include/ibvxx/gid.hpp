@@ -41,6 +41,32 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
                      .explain("room for %zu", entries.size()));
 }
 
+/// The GID in one slot, and nothing about it. An empty slot is ENODATA: ibv_query_gid itself
+/// answers 0 there, with a GID of zeros and a stale errno (rdma-core 44), so the value decides.
+[[nodiscard]] inline result<ibv_gid> query_gid(ref<ibv_context> context, int port,
+                                               int index) noexcept {
+  if (!context.get()) return impl::null_argument(verb::query_gid, "context");
+  if (auto valid = impl::check_port(verb::query_gid, context.get(), port); !valid)
+    return failure(valid.error());
+  if (index < 0)
+    return failure(
+        impl::refusal(verb::query_gid, context.get()).explain("index %d is negative", index));
+  static constexpr std::uint8_t zero[16] = {};
+  ibv_gid gid{};
+  errno = 0;
+  int code = 0;
+  if (::ibv_query_gid(context.get(), static_cast<std::uint8_t>(port), index, &gid) != 0)
+    code = errno;
+  else if (std::memcmp(gid.raw, zero, sizeof zero) != 0) [[likely]]
+    return gid;
+  else
+    code = ENODATA;
+  return failure(
+      error(verb::query_gid, code)
+          .on(context.get())
+          .explain("port %d, index %d%s", port, index, code == ENODATA ? " is an empty slot" : ""));
+}
+
 /// What kind of address a GID holds.
 enum class gid_family : std::uint8_t {
   none,          ///< all zero: an empty slot

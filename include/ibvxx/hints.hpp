@@ -33,12 +33,14 @@ class errno_keeper {
   return false;
 }
 
+/// EMFILE and ENFILE: the limit that was met. By now there may be room again, freed by the
+/// unwinding inside libibverbs.
 [[gnu::cold]] inline void explain_descriptor_limit(error& e) noexcept {
   const errno_keeper keep;
   rlimit limit{};
-  if (!at_descriptor_limit() || ::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  e.explain("; no descriptor left: RLIMIT_NOFILE is %llu",
-            static_cast<unsigned long long>(limit.rlim_cur));
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    e.explain("no descriptor left: RLIMIT_NOFILE is %llu",
+              static_cast<unsigned long long>(limit.rlim_cur));
 }
 
 /// The state of a port, as it stands in messages: the number and the name.
@@ -83,9 +85,16 @@ class errno_keeper {
   }
 }
 
-/// EACCES and EPERM on opening: which node it is about.
+/// A device that cannot be opened: whether its node may be. libibverbs looks for the node in a
+/// second place when it is refused the first and then reports that search's errno (ENOENT where
+/// /dev/char is not populated; measured, rdma-core 44), so the node itself is asked.
 [[gnu::cold]] inline void explain_permission(error& e, const char* uverbs_name) noexcept {
-  e.explain("no permission on /dev/infiniband/%s", uverbs_name);
+  const errno_keeper keep;
+  char node[sizeof "/dev/infiniband/" + IBV_SYSFS_NAME_MAX];
+  std::snprintf(node, sizeof node, "/dev/infiniband/%s", uverbs_name);
+  const bool refused = ::faccessat(AT_FDCWD, node, R_OK | W_OK, AT_EACCESS) != 0 &&
+                       (errno == EACCES || errno == EPERM);
+  if (refused || e.code() == EACCES || e.code() == EPERM) e.explain("no permission on %s", node);
 }
 
 /// ENOSYS: libibverbs says so where the kernel half is missing, and at the descriptor limit.

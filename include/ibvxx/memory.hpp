@@ -1,10 +1,12 @@
-// Memory regions.
+// Memory regions: registering, changing, advising, importing.
 #pragma once
 
 #include <infiniband/verbs.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <ibvxx/checks.hpp>
 #include <ibvxx/handle.hpp>
 #include <ibvxx/hints.hpp>
 #include <span>
@@ -27,27 +29,49 @@ namespace impl {
 /// two FLUSH bits that came later, and the range that providers may ignore.
 inline constexpr unsigned known_access = 0x3ffU | IBV_ACCESS_OPTIONAL_RANGE;
 
-/// What can be seen to be wrong with a region before the kernel is asked (manual page of
-/// ibv_reg_mr; the kernel itself says EINVAL, or EFAULT for a null address).
-[[nodiscard]] inline result<void> check_region(verb call, ibv_context* context, const void* address,
-                                               std::size_t length, int access) noexcept {
-  error e(call, EINVAL);
-  e.on(context);
+/// What can be seen to be wrong with access bits (manual page of ibv_reg_mr).
+[[nodiscard]] inline result<void> check_access(verb call, const ibv_context* context,
+                                               int access) noexcept {
   const auto bits = static_cast<unsigned>(access);
   constexpr unsigned remote_writers = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-  if (address == nullptr)
-    e.explain("address is null");
-  else if (length == 0)
-    e.explain("length is 0: at least 1 byte is needed");
-  else if (reinterpret_cast<std::uintptr_t>(address) + length < length)
-    e.explain("length %zu at %p wraps around the address space", length, address);
-  else if ((bits & ~known_access) != 0)
-    e.explain("access 0x%x has unknown bits 0x%x", bits, bits & ~known_access);
-  else if ((bits & remote_writers) != 0 && (bits & IBV_ACCESS_LOCAL_WRITE) == 0)
-    e.explain("access 0x%x: REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE", bits);
-  else
-    return {};
-  return failure(e);
+  if ((bits & ~known_access) != 0)
+    return failure(refusal(call, context)
+                       .explain("access 0x%x has unknown bits 0x%x", bits, bits & ~known_access));
+  if ((bits & remote_writers) != 0 && (bits & IBV_ACCESS_LOCAL_WRITE) == 0)
+    return failure(
+        refusal(call, context)
+            .explain("access 0x%x: REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE", bits));
+  return {};
+}
+
+/// A length that is not 0 and does not wrap around 64 bits from `begin` on.
+[[nodiscard]] inline result<void> check_extent(verb call, const ibv_context* context,
+                                               const char* begin_name, std::uint64_t begin,
+                                               std::size_t length) noexcept {
+  if (length == 0)
+    return failure(refusal(call, context).explain("length is 0: at least 1 byte is needed"));
+  if (begin + (length - 1) < begin)
+    return failure(refusal(call, context)
+                       .explain("length %zu from %s 0x%llx wraps around 64 bits", length,
+                                begin_name, static_cast<unsigned long long>(begin)));
+  return {};
+}
+
+/// What can be seen to be wrong with a region before the kernel is asked (the kernel itself says
+/// EINVAL, or EFAULT for a null address). A null address is right for one region only: all of the
+/// address space, on demand.
+[[nodiscard]] inline result<void> check_region(verb call, ibv_context* context, const void* address,
+                                               std::size_t length, int access) noexcept {
+  const auto bits = static_cast<unsigned>(access);
+  const bool everything = length == SIZE_MAX && (bits & IBV_ACCESS_ON_DEMAND) != 0;
+  if (!address && !everything) return null_argument(call, context, "address");
+  if (length == 0)
+    return failure(refusal(call, context).explain("length is 0: at least 1 byte is needed"));
+  if (reinterpret_cast<std::uintptr_t>(address) + length < length)
+    return failure(
+        refusal(call, context)
+            .explain("length %zu at %p wraps around the address space", length, address));
+  return check_access(call, context, access);
 }
 
 /// ibv_reg_mr, with the errno it leaves. The macro of that name chooses between two functions by
@@ -58,6 +82,15 @@ inline constexpr unsigned known_access = 0x3ffU | IBV_ACCESS_OPTIONAL_RANGE;
   errno = 0;
   return ::ibv_reg_mr_iova2(pd, address, length, reinterpret_cast<std::uintptr_t>(address),
                             static_cast<unsigned>(access));
+}
+
+/// After a registration failed with EINVAL: the two that must have the same offset within a page
+/// (kernel: ib_uverbs_reg_mr; manual page, for a DMA buffer).
+[[gnu::cold]] inline void explain_page_offset(error& e, std::uint64_t iova, std::uint64_t begin,
+                                              const char* begin_name) noexcept {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  if (e.code() == EINVAL && ((iova ^ begin) & (page - 1)) != 0)
+    e.explain("; iova and %s differ within the page", begin_name);
 }
 
 }  // namespace impl
@@ -85,6 +118,153 @@ template <class T, std::size_t Extent>
                                        int access) noexcept {
   static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>);
   return reg_mr(pd, static_cast<void*>(memory.data()), memory.size_bytes(), access);
+}
+
+/// The same with a start address of one's own: work requests name the region's first byte as
+/// `iova`, which must have the same offset within a page as `address`.
+[[nodiscard]] inline result<unique_mr> reg_mr_iova(ref<ibv_pd> pd, void* address,
+                                                   std::size_t length, std::uint64_t iova,
+                                                   int access) noexcept {
+  constexpr verb call = verb::reg_mr_iova;
+  if (!pd.get()) return impl::null_argument(call, "pd");
+  if (auto valid = impl::check_region(call, pd->context, address, length, access); !valid)
+    return failure(valid.error());
+  if (auto valid = impl::check_extent(call, pd->context, "iova", iova, length); !valid)
+    return failure(valid.error());
+  auto mr = impl::obtain<unique_mr>(call, pd->context, [&]() noexcept {
+    // As in reg_mr_unchecked: what the macro ibv_reg_mr_iova comes to for a value not constant.
+    return ::ibv_reg_mr_iova2(pd.get(), address, length, iova, static_cast<unsigned>(access));
+  });
+  if (!mr) {
+    error& e = mr.error();
+    e.explain("%zu bytes at %p, iova 0x%llx, access 0x%x", length, address,
+              static_cast<unsigned long long>(iova), static_cast<unsigned>(access));
+    impl::explain_page_offset(e, iova, reinterpret_cast<std::uintptr_t>(address), "address");
+    if (e.code() == ENOMEM) detail::explain_no_memory(e, pd->context);
+  }
+  return mr;
+}
+
+/// A region that reads as zeros and swallows what is written to it, for the parts of a scatter list
+/// that do not matter. It has an lkey only.
+[[nodiscard]] inline result<unique_mr> alloc_null_mr(ref<ibv_pd> pd) noexcept {
+  if (!pd.get()) return impl::null_argument(verb::alloc_null_mr, "pd");
+  return impl::obtain<unique_mr>(verb::alloc_null_mr, pd->context,
+                                 [&]() noexcept { return ::ibv_alloc_null_mr(pd.get()); });
+}
+
+struct imported_mr_deleter : object_deleter<imported_mr_deleter, ibv_mr, verb::unimport_mr> {
+  static constexpr const char* users = "a memory window";
+  [[nodiscard]] static int destroy(ibv_mr* mr) noexcept {
+    ::ibv_unimport_mr(mr);
+    return 0;
+  }
+};
+/// A memory region that belongs to another context. It is unimported, never deregistered: only this
+/// process's half goes. Its `addr` is null.
+using unique_imported_mr = unique_handle<ibv_mr*, imported_mr_deleter>;
+
+/// The memory region with this kernel handle (`ibv_mr::handle` of the original), in a protection
+/// domain from import_pd.
+[[nodiscard]] inline result<unique_imported_mr> import_mr(ref<ibv_pd> pd,
+                                                          std::uint32_t mr_handle) noexcept {
+  if (!pd.get()) return impl::null_argument(verb::import_mr, "pd");
+  auto mr = impl::obtain<unique_imported_mr>(verb::import_mr, pd->context, [&]() noexcept {
+    return ::ibv_import_mr(pd.get(), mr_handle);
+  });
+  if (!mr) mr.error().explain("mr_handle %u", mr_handle);
+  return mr;
+}
+
+/// What a region is after rereg_mr.
+enum class rereg_mr_left : std::uint8_t {
+  new_region,  ///< as asked for; only the old pages' fork marking may not have been undone
+  old_region,  ///< as it was before: nothing has changed
+  unusable,    ///< neither: it must not be used any more, only deregistered
+};
+
+/// Changes a region in place: `flags` is a set of ibv_rereg_mr_flags that says which of translation
+/// (`address`, `length`), `pd` and `access` are new; the others are ignored, but access must then
+/// be 0. No work request may be using the region. Whatever happens the owner keeps owning it.
+///
+/// `left`, if given, is told what the region is now, in success and in failure; a failure's message
+/// says so too. The errors of reg_mr; EOPNOTSUPP from providers that cannot, and even then
+/// libibverbs calls the region unusable (rdma-core 44: IBV_REREG_MR_ERR_CMD).
+[[nodiscard]] inline result<void> rereg_mr(ref<ibv_mr> mr, int flags, ibv_pd* pd, void* address,
+                                           std::size_t length, int access,
+                                           rereg_mr_left* left = nullptr) noexcept {
+  constexpr verb call = verb::rereg_mr;
+  if (left) *left = rereg_mr_left::old_region;
+  if (!mr.get()) return impl::null_argument(call, "mr");
+  const auto bits = static_cast<unsigned>(flags);
+  if (bits == 0 || (bits & ~static_cast<unsigned>(IBV_REREG_MR_FLAGS_SUPPORTED)) != 0)
+    return failure(
+        impl::refusal(call, mr->context)
+            .explain("flags 0x%x is not a set out of 0x%x", bits, IBV_REREG_MR_FLAGS_SUPPORTED));
+  if ((bits & IBV_REREG_MR_CHANGE_PD) != 0 && !pd)
+    return impl::null_argument(call, mr->context, "pd");
+  if ((bits & IBV_REREG_MR_CHANGE_ACCESS) == 0 && access != 0)
+    return failure(
+        impl::refusal(call, mr->context)
+            .explain("access 0x%x without CHANGE_ACCESS in flags", static_cast<unsigned>(access)));
+  if (auto valid = impl::check_access(call, mr->context, access); !valid) return valid;
+  if ((bits & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
+    if (auto valid = impl::check_region(call, mr->context, address, length, 0); !valid)
+      return valid;
+  }
+
+  errno = 0;
+  const int answer = ::ibv_rereg_mr(mr.get(), flags, pd, address, length, access);
+  if (answer == 0) [[likely]] {
+    if (left) *left = rereg_mr_left::new_region;
+    return {};
+  }
+  error e(call, errno);
+  e.on(mr->context);
+  rereg_mr_left now = rereg_mr_left::unusable;
+  switch (answer) {
+    case IBV_REREG_MR_ERR_INPUT:
+      now = rereg_mr_left::old_region;
+      e.explain("refused by libibverbs; the old region is valid");
+      break;
+    case IBV_REREG_MR_ERR_DONT_FORK_NEW:
+      now = rereg_mr_left::old_region;
+      e.explain("marking the new pages for fork failed; the old region is valid");
+      break;
+    case IBV_REREG_MR_ERR_DO_FORK_OLD:
+      now = rereg_mr_left::new_region;
+      e.explain("unmarking the old pages for fork failed; the new region is valid");
+      break;
+    case IBV_REREG_MR_ERR_CMD:
+      e.explain("the region is unusable: deregister it");
+      break;
+    case IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW:
+      e.explain("the region is unusable, its pages stay marked for fork: deregister it");
+      break;
+    default:
+      e.explain("answer %d; the region is unusable: deregister it", answer);
+  }
+  if (left) *left = now;
+  return failure(e);
+}
+
+/// Advises the kernel about ranges of on-demand regions (IBV_ACCESS_ON_DEMAND), each named by its
+/// lkey. IBV_ADVISE_MR_FLAG_FLUSH waits until the advice is carried out. EOPNOTSUPP from providers
+/// that cannot; ENOTSUP for an advice that they do not know.
+[[nodiscard]] inline result<void> advise_mr(ref<ibv_pd> pd, ibv_advise_mr_advice advice,
+                                            std::uint32_t flags,
+                                            std::span<ibv_sge> ranges) noexcept {
+  if (!pd.get()) return impl::null_argument(verb::advise_mr, "pd");
+  if (auto valid = impl::check_count(verb::advise_mr, pd->context, "ranges", ranges.size()); !valid)
+    return valid;
+  auto done = impl::check(verb::advise_mr,
+                          ::ibv_advise_mr(pd.get(), advice, flags, ranges.data(),
+                                          static_cast<std::uint32_t>(ranges.size())),
+                          pd->context);
+  if (!done)
+    done.error().explain("advice %d, flags 0x%x, %zu range(s)", static_cast<int>(advice), flags,
+                         ranges.size());
+  return done;
 }
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND

@@ -15,9 +15,12 @@
   X(open_device, "ibv_open_device")                               \
   X(import_device, "ibv_import_device")                           \
   X(close_device, "ibv_close_device")                             \
+  X(get_device_guid, "ibv_get_device_guid")                       \
+  X(get_device_index, "ibv_get_device_index")                     \
   X(query_device, "ibv_query_device")                             \
   X(query_device_ex, "ibv_query_device_ex")                       \
   X(query_port, "ibv_query_port")                                 \
+  X(query_port_speed, "ibv_query_port_speed")                     \
   X(query_gid, "ibv_query_gid")                                   \
   X(query_gid_ex, "ibv_query_gid_ex")                             \
   X(query_gid_table, "ibv_query_gid_table")                       \
@@ -25,6 +28,7 @@
   X(get_pkey_index, "ibv_get_pkey_index")                         \
   X(query_rt_values_ex, "ibv_query_rt_values_ex")                 \
   X(fork_init, "ibv_fork_init")                                   \
+  X(is_fork_initialized, "ibv_is_fork_initialized")               \
   /* domains */                                                   \
   X(alloc_pd, "ibv_alloc_pd")                                     \
   X(dealloc_pd, "ibv_dealloc_pd")                                 \
@@ -59,6 +63,10 @@
   X(dm_export_dmabuf_fd, "ibv_dm_export_dmabuf_fd")               \
   X(alloc_dmah, "ibv_alloc_dmah")                                 \
   X(dealloc_dmah, "ibv_dealloc_dmah")                             \
+  X(alloc_buf, "ibv_alloc_buf")                                   \
+  X(free_buf, "ibv_free_buf")                                     \
+  X(reg_buf_mr, "ibv_reg_buf_mr")                                 \
+  X(export_buf_dmabuf_fd, "ibv_export_buf_dmabuf_fd")             \
   /* completions and events */                                    \
   X(create_comp_channel, "ibv_create_comp_channel")               \
   X(destroy_comp_channel, "ibv_destroy_comp_channel")             \
@@ -83,11 +91,14 @@
   X(modify_qp, "ibv_modify_qp")                                   \
   X(modify_qp_rate_limit, "ibv_modify_qp_rate_limit")             \
   X(query_qp, "ibv_query_qp")                                     \
+  X(query_qp_data_in_order, "ibv_query_qp_data_in_order")         \
   X(query_ece, "ibv_query_ece")                                   \
   X(set_ece, "ibv_set_ece")                                       \
   X(post_send, "ibv_post_send")                                   \
   X(post_recv, "ibv_post_recv")                                   \
+  X(wr_start, "ibv_wr_start")                                     \
   X(wr_complete, "ibv_wr_complete")                               \
+  X(wr_abort, "ibv_wr_abort")                                     \
   X(destroy_qp, "ibv_destroy_qp")                                 \
   X(create_srq, "ibv_create_srq")                                 \
   X(create_srq_ex, "ibv_create_srq_ex")                           \
@@ -123,6 +134,14 @@
   X(destroy_counters, "ibv_destroy_counters")                     \
   X(create_comp_cntr, "ibv_create_comp_cntr")                     \
   X(destroy_comp_cntr, "ibv_destroy_comp_cntr")                   \
+  X(query_comp_cntr_caps, "ibv_query_comp_cntr_caps")             \
+  X(qp_attach_comp_cntr, "ibv_qp_attach_comp_cntr")               \
+  X(set_comp_cntr, "ibv_set_comp_cntr")                           \
+  X(set_err_comp_cntr, "ibv_set_err_comp_cntr")                   \
+  X(inc_comp_cntr, "ibv_inc_comp_cntr")                           \
+  X(inc_err_comp_cntr, "ibv_inc_err_comp_cntr")                   \
+  X(read_comp_cntr, "ibv_read_comp_cntr")                         \
+  X(read_err_comp_cntr, "ibv_read_err_comp_cntr")                 \
   /* the system, as contexts use it */                            \
   X(epoll_create1, "epoll_create1")                               \
   X(epoll_ctl, "epoll_ctl")                                       \

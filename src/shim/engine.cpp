@@ -131,9 +131,15 @@ call::call(verb v, const void* object) noexcept : verb_(v) {
     state_ = current.get();
     index_ = ++state_->calls;
     ++state_->counts[static_cast<std::size_t>(v)];
-    injected_ = state_->plan.decide(v, index_, object);
+    const decision decided = state_->plan.decide(v, index_, object);
+    injected_ = decided.code;
     if (!facts_of(v).data_path)
       state_->trace.push_back({index_, v, object, state_->subject_of(v, object), injected_});
+    if (decided.action) {
+      lock_.unlock();
+      decided.action();
+      lock_.lock();
+    }
     return;
   }
   if (object) {

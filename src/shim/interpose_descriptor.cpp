@@ -1,6 +1,7 @@
 // The system calls on descriptors that contexts use.
 
-// With 64-bit offsets the headers rename fcntl to fcntl64; both are defined here, each under its own name.
+// With 64-bit offsets the headers rename fcntl to fcntl64; both are defined here, each under its
+// own name.
 #undef _FILE_OFFSET_BITS
 #undef _TIME_BITS
 

@@ -47,14 +47,17 @@ session::~session() {
   std::abort();
 }
 
-fault session::fail(verb call) {
-  const verb_facts facts = facts_of(call);
-  if (!facts.seen)
+fault session::at(verb call) {
+  if (!facts_of(call).seen)
     throw std::logic_error(std::string("shim: ") + name(call) +
                            " is not intercepted: no rule for it could fire");
+  return fault(call);
+}
+
+fault session::fail(verb call) {
   if (call == verb::free_device_list)
     throw std::logic_error("shim: ibv_free_device_list cannot fail");
-  return fault(call);
+  return at(call);
 }
 
 void session::forgive() {
@@ -170,6 +173,15 @@ void fault::with(int code) const {
                            "): an errno is in 1..4095");
   if (call_ == verb::allocate && code != ENOMEM)
     throw std::logic_error("shim: an allocation fails with ENOMEM only");
+  put_in_force(code, nullptr);
+}
+
+void fault::run(std::function<void()> action) const {
+  if (!action) throw std::logic_error("shim: fault.run() without an action would do nothing");
+  put_in_force(0, std::move(action));
+}
+
+void fault::put_in_force(int code, std::function<void()> action) const {
   const engine::unseen quiet;
   fault_rule rule;
   rule.call = call_;
@@ -178,7 +190,8 @@ void fault::with(int code) const {
   rule.object = object_;
   if (this_thread_) rule.thread = std::this_thread::get_id();
   rule.code = code;
-  engine::look().state.plan.add(rule);
+  rule.action = std::move(action);
+  engine::look().state.plan.add(std::move(rule));
 }
 
 }  // namespace ibvxx::shim

@@ -1,14 +1,15 @@
-// Rules that make calls fail.
+// Rules that make calls fail, or make something happen at a call.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <ibvxx/verb.hpp>
 
 namespace ibvxx::shim {
 
-/// A rule in the making: `session.fail(verb::create_cq).nth(2).with(ENOMEM)`. Nothing is injected
-/// before with(). Every member throws std::logic_error, with the reason, for a rule that makes no
-/// sense.
+/// A rule in the making: `session.fail(verb::create_cq).nth(2).with(ENOMEM)`. Nothing is in force
+/// before with() or run(). Every member throws std::logic_error, with the reason, for a rule that
+/// makes no sense.
 class [[nodiscard]] fault {
  public:
   /// Which matching call, counted from when the rule is made: 1 is the next, and the default.
@@ -23,10 +24,14 @@ class [[nodiscard]] fault {
   fault on_this_thread() const;
   /// The errno; completes the rule and puts it in force.
   void with(int code) const;
+  /// Instead of failing the call, does `action` before it, on the calling thread: change a port, or
+  /// wait at a barrier to hold the call there. What the action calls is not seen by the session.
+  void run(std::function<void()> action) const;
 
  private:
   friend class session;
   explicit fault(verb call) noexcept : call_(call) {}
+  void put_in_force(int code, std::function<void()> action) const;
 
   verb call_;
   std::uint64_t nth_ = 1;

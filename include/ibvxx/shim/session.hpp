@@ -27,6 +27,8 @@ class session {
   /// Begins a rule. Throws std::logic_error for a verb that cannot fail or that the shim does not
   /// see.
   fault fail(verb call);
+  /// The same for something that happens at a call: `session.at(verb::query_port).nth(2).run(...)`.
+  fault at(verb call);
   /// Takes back all rules, and with them the finding for those that have not fired.
   void forgive();
 
