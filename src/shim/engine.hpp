@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <ibvxx/shim/session.hpp>
 #include <initializer_list>
@@ -38,6 +40,10 @@ struct session_state {
   std::array<std::uint64_t, verb_count> counts{};
   bool registered = false;  // memory, before which fork support must be asked for
   bool fork_ready = false;
+  /// How long a destroy that would wait for ever is let wait, in case another thread is about to
+  /// acknowledge.
+  std::chrono::milliseconds destroy_deadline{200};
+  std::condition_variable acknowledged{};
 
   [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
 };
@@ -103,6 +109,16 @@ class call {
     record* object = check(Sim::kind, handle, true);
     return object ? static_cast<Sim*>(object->storage.get()) : nullptr;
   }
+  /// Lets others in while this call waits for something, and comes back.
+  void unlock() noexcept { lock_.unlock(); }
+  void lock() noexcept { lock_.lock(); }
+  /// Waits on `condition` until `done()` or the session's deadline for blocking destroys; false if
+  /// that passed.
+  template <class Done>
+  [[nodiscard]] bool wait(std::condition_variable& condition, Done&& done) noexcept {
+    return condition.wait_for(lock_, state_->destroy_deadline, done);
+  }
+
   [[nodiscard]] record* record_of(const void* handle) const noexcept {
     return state_->objects.find(handle);
   }
@@ -118,11 +134,24 @@ class call {
               std::initializer_list<record*> parents) {
     return add(made, handle, device, std::span(parents.begin(), parents.size()));
   }
-  /// Decides a destroy: 0 and the object is retired, or the errno and it stays (injected, or EBUSY
-  /// while others need it).
-  [[nodiscard]] int retire(const void* handle) noexcept;
+  /// Decides a destroy: 0, or the errno and the object stays (injected, or EBUSY while others need
+  /// it).
+  [[nodiscard]] int may_destroy(const void* handle) noexcept;
+  /// The object is gone.
+  void retire(const void* handle) noexcept;
+  /// Both.
+  [[nodiscard]] int destroy(const void* handle) noexcept {
+    const int code = may_destroy(handle);
+    if (code == 0) retire(handle);
+    return code;
+  }
   /// The same for a verb that returns nothing: the object goes, whoever still needs it.
-  void retire_regardless(const void* handle) noexcept;
+  void destroy_regardless(const void* handle) noexcept;
+  /// Whether the device of the object is gone.
+  [[nodiscard]] bool lost(const void* handle) const noexcept {
+    const record& object = *record_of(handle);
+    return object.lost && *object.lost;
+  }
 
   /// What a refused call returns, by convention: the injected errno, else `otherwise`.
   [[nodiscard]] int refuse_code(int otherwise = EINVAL) const noexcept {

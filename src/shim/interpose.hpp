@@ -51,6 +51,7 @@ record& enroll(call& c, const std::shared_ptr<Sim>& made, const void* handle, si
   record& object = c.add(made, handle, device.described.name, parents);
   object.population = &device.population[static_cast<std::size_t>(Sim::kind)];
   ++*object.population;
+  object.lost = &device.lost;
   return object;
 }
 template <class Sim>

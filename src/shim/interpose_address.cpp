@@ -186,7 +186,7 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t
 int ibv_destroy_ah(ibv_ah* ah) {
   call c(verb::destroy_ah, ah);
   if (c.forwarded()) return forward<int>("ibv_destroy_ah", ah);
-  return c.ending<sim_ah>(ah) ? c.retire(ah) : c.refuse_code();
+  return c.ending<sim_ah>(ah) ? c.destroy(ah) : c.refuse_code();
 }
 
 // The kernel keeps a list by GID and LID, the driver one by GID alone. So the same GID attached
@@ -216,13 +216,13 @@ int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   auto* member = c.use<sim_qp>(qp);
   if (!member || !gid) return c.refuse_code();
   record* membership = find_membership(c, *member, *gid, lid);
-  if (membership && c.failing()) return c.retire(membership->handle);
+  if (membership && c.failing()) return c.destroy(membership->handle);
   if (c.failing()) return c.refuse_code();
   const auto group = std::find_if(member->groups.begin(), member->groups.end(),
                                   [gid](const ibv_gid& g) { return same(g, *gid); });
   if (!can_be_member(*qp, *gid) || group == member->groups.end()) return EINVAL;
   member->groups.erase(group);
-  return membership ? c.retire(membership->handle) : 0;
+  return membership ? c.destroy(membership->handle) : 0;
 }
 
 // Every peer has an address made up from its GID, and no VLAN.

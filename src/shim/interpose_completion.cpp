@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "interpose.hpp"
+#include "sim_events.hpp"
 #include "sim_objects.hpp"
 
 namespace ibvxx::shim {
@@ -15,10 +16,13 @@ int poll_cq(ibv_cq* cq, int, ibv_wc*) {
   return c.use<sim_cq>(cq) && !c.failing() ? 0 : -1;
 }
 
-int req_notify_cq(ibv_cq* cq, int) {
+int req_notify_cq(ibv_cq* cq, int solicited_only) {
   call c(verb::req_notify_cq, cq);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing()) return c.refuse_code();
+  // Asking for every completion is not undone by asking for solicited ones (IBA 11.4.2.2).
+  queue->armed_solicited_only =
+      solicited_only != 0 && (!queue->armed || queue->armed_solicited_only);
   queue->armed = true;
   return 0;
 }
@@ -34,11 +38,14 @@ int req_notify_cq(ibv_cq* cq, int) {
 
 [[nodiscard]] std::shared_ptr<sim_cq> make_queue(const call& c, sim_context& owner,
                                                  std::uint32_t cqe, void* cq_context,
-                                                 ibv_comp_channel* channel) {
+                                                 ibv_comp_channel* channel,
+                                                 sim_comp_channel* events) {
   auto made = std::make_shared<sim_cq>();
   made->context = &owner;
   made->verbs.context = &owner.verbs.context;
   made->verbs.channel = channel;
+  made->channel = events;
+  if (events) ++events->verbs.refcnt;
   made->verbs.cq_context = cq_context;
   made->verbs.handle = handle_of(c);
   made->verbs.cqe = static_cast<int>(queue_capacity(cqe));
@@ -54,8 +61,9 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
   call c(verb::create_cq_ex, context);
   auto* owner = c.use<sim_context>(context);
   if (!owner || !attributes || c.failing()) return c.refuse_pointer();
-  const bool channel = attributes->channel != nullptr;
-  if (channel && !c.use<sim_comp_channel>(attributes->channel)) return c.refuse_pointer();
+  ibv_comp_channel* channel = attributes->channel;
+  auto* events = channel ? c.use<sim_comp_channel>(channel) : nullptr;
+  if (channel && !events) return c.refuse_pointer();
   const bool parent = (attributes->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
   if (parent && !c.use<sim_pd>(attributes->parent_domain)) return c.refuse_pointer();
   const device_features& offers = owner->offers();
@@ -74,7 +82,7 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
     return c.refuse_pointer(EOPNOTSUPP);
   if (const int code = check_sizes(*owner, attributes->cqe, attributes->comp_vector))
     return c.refuse_pointer(code);
-  auto made = make_queue(c, *owner, attributes->cqe, attributes->cq_context, attributes->channel);
+  auto made = make_queue(c, *owner, attributes->cqe, attributes->cq_context, channel, events);
   made->is_extended = true;
   made->ignores_overrun = (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
   made->single_threaded = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
@@ -132,7 +140,9 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   if (c.forwarded()) return forward<int>("ibv_destroy_comp_channel", channel);
   auto* ending = c.ending<sim_comp_channel>(channel);
   if (!ending) return c.refuse_code();
-  const int code = c.retire(channel);
+  // No command to the kernel: libibverbs looks at its own count, also when the device is gone.
+  if (c.lost(channel) && ending->verbs.refcnt != 0) return EBUSY;
+  const int code = c.destroy(channel);
   if (code == 0) ending->close_descriptor();
   return code;
 }
@@ -143,13 +153,13 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
   if (c.forwarded())
     return forward<ibv_cq*>("ibv_create_cq", context, cqe, cq_context, channel, comp_vector);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || (channel && !c.use<sim_comp_channel>(channel)) || c.failing())
-    return c.refuse_pointer();
+  auto* events = channel ? c.use<sim_comp_channel>(channel) : nullptr;
+  if (!owner || (channel && !events) || c.failing()) return c.refuse_pointer();
   if (cqe < 1 || comp_vector < 0) return c.refuse_pointer();
   if (const int code = check_sizes(*owner, static_cast<std::uint32_t>(cqe),
                                    static_cast<std::uint32_t>(comp_vector)))
     return c.refuse_pointer(code);
-  auto made = make_queue(c, *owner, static_cast<std::uint32_t>(cqe), cq_context, channel);
+  auto made = make_queue(c, *owner, static_cast<std::uint32_t>(cqe), cq_context, channel, events);
   enroll(c, made, &made->verbs, *owner->device, {c.record_of(context), c.record_of(channel)});
   return &made->verbs;
 }
@@ -170,8 +180,17 @@ int ibv_resize_cq(ibv_cq* cq, int cqe) {
 int ibv_destroy_cq(ibv_cq* cq) {
   call c(verb::destroy_cq, cq);
   if (c.forwarded()) return forward<int>("ibv_destroy_cq", cq);
-  if (!c.ending<sim_cq>(cq)) return c.refuse_code();
-  return c.retire(cq);
+  auto* ending = c.ending<sim_cq>(cq);
+  if (!ending) return c.refuse_code();
+  const int code = c.may_destroy(cq);
+  if (code != 0) return code;
+  // The queue stays known until every event is acknowledged: another thread may be about to.
+  drop_events(*ending);
+  settle(c, cq, ending->completion_events, "completion events");
+  settle(c, cq, ending->async_events, "async events");
+  c.retire(cq);
+  if (ending->channel) --ending->channel->verbs.refcnt;
+  return 0;
 }
 
 }  // extern "C"

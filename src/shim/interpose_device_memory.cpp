@@ -69,7 +69,7 @@ int free_dm(ibv_dm* dm) {
                                           ", which was imported: it is unimported, not freed");
     return c.refuse_code();
   }
-  const int code = c.retire(dm);
+  const int code = c.destroy(dm);
   if (code == 0) ending->context->device->dm_in_use -= ending->memory.size();
   return code;
 }
@@ -112,7 +112,7 @@ void ibv_unimport_dm(ibv_dm* dm) {
     c.found(finding_kind::wrong_kind,
             c.here() + " on " + c.record_of(dm)->title + ", which was allocated, not imported");
   else
-    c.retire_regardless(dm);
+    c.destroy_regardless(dm);
 }
 
 }  // extern "C"

@@ -23,7 +23,7 @@ ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attributes) {
 
 int dealloc_td(ibv_td* td) {
   call c(verb::dealloc_td, td);
-  return c.ending<sim_td>(td) ? c.retire(td) : c.refuse_code();
+  return c.ending<sim_td>(td) ? c.destroy(td) : c.refuse_code();
 }
 
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attributes) {
@@ -84,7 +84,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attributes) {
 
 int close_xrcd(ibv_xrcd* xrcd) {
   call c(verb::close_xrcd, xrcd);
-  return c.ending<sim_xrcd>(xrcd) ? c.retire(xrcd) : c.refuse_code();
+  return c.ending<sim_xrcd>(xrcd) ? c.destroy(xrcd) : c.refuse_code();
 }
 
 }  // namespace
@@ -129,7 +129,7 @@ int ibv_dealloc_pd(ibv_pd* pd) {
                                           ", which was imported: it is unimported, not destroyed");
     return c.refuse_code();
   }
-  return c.retire(pd);
+  return c.destroy(pd);
 }
 
 ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
@@ -159,7 +159,7 @@ void ibv_unimport_pd(ibv_pd* pd) {
     c.found(finding_kind::wrong_kind,
             c.here() + " on " + c.record_of(pd)->title + ", which was allocated, not imported");
   else
-    c.retire_regardless(pd);
+    c.destroy_regardless(pd);
 }
 
 }  // extern "C"

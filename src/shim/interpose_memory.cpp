@@ -285,7 +285,7 @@ void ibv_unimport_mr(ibv_mr* mr) {
     c.found(finding_kind::wrong_kind,
             c.here() + " on " + c.record_of(mr)->title + ", which was registered, not imported");
   else
-    c.retire_regardless(mr);
+    c.destroy_regardless(mr);
 }
 
 int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
@@ -329,7 +329,7 @@ int ibv_dereg_mr(ibv_mr* mr) {
                                                 " memory window(s) are bound to it");
     return ending->context->as_hardware() ? EBUSY : EINVAL;  // rxe_dereg_mr says EINVAL (measured)
   }
-  const int code = c.retire(mr);
+  const int code = c.destroy(mr);
   if (code == 0) ending->context->device->keys.release(mr->lkey >> 8);
   return code;
 }

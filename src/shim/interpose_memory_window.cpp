@@ -34,7 +34,7 @@ int dealloc_mw(ibv_mw* mw) {
   call c(verb::dealloc_mw, mw);
   auto* ending = c.ending<sim_mw>(mw);
   if (!ending) return c.refuse_code();
-  const int code = c.retire(mw);
+  const int code = c.destroy(mw);
   if (code == 0) {
     unbind(*ending);
     ending->context->device->keys.release(ending->rkey >> 8);

@@ -269,7 +269,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
   if (c.forwarded()) return forward<int>("ibv_destroy_qp", qp);
   auto* ending = c.ending<sim_qp>(qp);
   if (!ending) return c.refuse_code();
-  const int code = c.retire(qp);
+  const int code = c.destroy(qp);
   if (code == 0 && --ending->original->users == 0) ending->context->device->qps.release(qp->qp_num);
   return code;
 }

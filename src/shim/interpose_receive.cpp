@@ -168,7 +168,7 @@ int ibv_destroy_srq(ibv_srq* srq) {
   if (c.forwarded()) return forward<int>("ibv_destroy_srq", srq);
   auto* ending = c.ending<sim_srq>(srq);
   if (!ending) return c.refuse_code();
-  const int code = c.retire(srq);
+  const int code = c.destroy(srq);
   if (code == 0 && ending->number != 0) ending->context->device->srqs.release(ending->number);
   return code;
 }

@@ -92,7 +92,7 @@ int modify_wq(ibv_wq* wq, ibv_wq_attr* a) {
 
 int destroy_wq(ibv_wq* wq) {
   call c(verb::destroy_wq, wq);
-  return c.ending<sim_wq>(wq) ? c.retire(wq) : c.refuse_code();
+  return c.ending<sim_wq>(wq) ? c.destroy(wq) : c.refuse_code();
 }
 
 ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_init_attr* a) {
@@ -119,7 +119,7 @@ ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_
 
 int destroy_rwq_ind_table(ibv_rwq_ind_table* table) {
   call c(verb::destroy_rwq_ind_table, table);
-  return c.ending<sim_rwq_ind_table>(table) ? c.retire(table) : c.refuse_code();
+  return c.ending<sim_rwq_ind_table>(table) ? c.destroy(table) : c.refuse_code();
 }
 
 }  // namespace

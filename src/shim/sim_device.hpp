@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <deque>
 #include <ibvxx/shim/device.hpp>
 #include <ibvxx/shim/ledger.hpp>
 #include <memory>
@@ -31,6 +32,7 @@ struct sim_device {
   qp_table qps{};                                        // by number
   srq_table srqs{};
   std::uint64_t dm_in_use = 0;  // bytes of device memory
+  bool lost = false;            ///< taken away while in use
 };
 
 struct sim_context {
@@ -57,7 +59,8 @@ struct sim_context {
   verbs_context verbs{};  // the program holds &verbs.context
   private_room room{};
   std::shared_ptr<sim_device> device{};
-  int descriptors[2] = {-1, -1};  // the async descriptor and the command descriptor
+  int descriptors[2] = {-1, -1};               // the async descriptor and the command descriptor
+  std::deque<ibv_async_event> async_events{};  // each worth one count of the async descriptor
 };
 
 struct sim_device_list {

@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <deque>
 #include <ibvxx/shim/ledger.hpp>
 
 #include "sim_device.hpp"
@@ -37,6 +38,15 @@ struct sim_xrcd {
   const void* domain = this;
 };
 
+/// Events read by the program against those that it acknowledged: a destroy waits for the two to be
+/// equal, so too many acknowledgements hang it as well.
+struct event_balance {
+  unsigned read = 0;
+  unsigned acknowledged = 0;
+};
+
+struct sim_cq;
+
 struct sim_comp_channel {
   static constexpr object_kind kind = object_kind::comp_channel;
 
@@ -47,6 +57,7 @@ struct sim_comp_channel {
 
   void close_descriptor() noexcept;
 
+  std::deque<sim_cq*> events{};  // each worth one count of the descriptor
   ibv_comp_channel verbs{.context = nullptr, .fd = -1, .refcnt = 0};
   private_room room{};
   sim_context* context = nullptr;
@@ -63,10 +74,14 @@ struct sim_cq {
   private_room room{};
   ibv_cq& verbs = *::ibv_cq_ex_to_cq(&extended);
   sim_context* context = nullptr;
+  sim_comp_channel* channel = nullptr;
   bool is_extended = false;
   bool ignores_overrun = false;
   bool single_threaded = false;
   bool armed = false;
+  bool armed_solicited_only = false;
+  event_balance completion_events{};
+  event_balance async_events{};
 
   /// Completions that nobody has polled yet.
   [[nodiscard]] std::size_t waiting() const noexcept { return 0; }

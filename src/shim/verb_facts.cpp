@@ -128,6 +128,8 @@ verb_facts facts_of(verb call) noexcept {
       return {optional_change_errnos, true, false};
     case verb::read_counters:
     case verb::req_notify_cq:
+    case verb::get_cq_event:
+    case verb::get_async_event:
       return {device_error, true, false};
     case verb::bind_mw:
       return {bind_errnos, true, false};
@@ -182,6 +184,8 @@ verb_facts facts_of(verb call) noexcept {
     // ibv_free_device_list and ibv_unimport_* are void; ibv_close_device returns 0 whatever happens
     // (rdma-core 44).
     case verb::free_device_list:
+    case verb::ack_cq_events:
+    case verb::ack_async_event:
     case verb::is_fork_initialized:
     case verb::query_qp_data_in_order:
       return {{}, true, false};
