@@ -53,11 +53,11 @@ wanted() { # TIER
 }
 
 # -O0: compiling is what takes the time. A line table is all that a sanitizer's report needs.
-common='-Dtests=enabled -Dexamples=enabled -Doptimization=0 -Ddebug=false'
-sanitizers="$common -Db_lundef=false"
+common='-Dtests=enabled -Doptimization=0 -Ddebug=false'
+sanitizers="$common -Dexamples=disabled -Db_lundef=false"
 lines='-Dcpp_args=-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all'
 
-plain() { sh "$lib/suites.sh" "$build/plain" $common -Dkernel_tests=enabled; }
+plain() { sh "$lib/suites.sh" "$build/plain" $common -Dexamples=enabled -Dkernel_tests=enabled; }
 
 asan() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1} \
@@ -89,7 +89,7 @@ kernel() {
     # Any that cannot be had are missed by fetch.sh, which says so.
     install_packages qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers
     wanted plain || ninja -C "$build/plain" >"$build/kernel.out" 2>&1 ||
-        sh "$lib/suites.sh" "$build/plain" $common -Dkernel_tests=enabled
+        sh "$lib/suites.sh" "$build/plain" $common -Dexamples=enabled -Dkernel_tests=enabled
     set -- "$build/plain/docs/examples/quickstart"
     for program in "$build/plain/test/kernel-tests" "$build/plain/test/kernel/kernel-tests"; do
         [ ! -x "$program" ] || set -- "$program" "$@"
