@@ -9,6 +9,7 @@
 #   tsan          the same under ThreadSanitizer
 #   headers       every public header by itself
 #   compile-fail  what must not compile
+#   docs          every C++ block of README.md and docs/*.md, and the table of verbs
 #   quickstart    docs/quickstart.sh
 #   kernel        a real kernel with Soft-RoCE in a virtual machine; skipped where that cannot be had, which
 #                 --require-kernel makes a failure
@@ -40,7 +41,7 @@ while [ $# -gt 0 ]; do
 done
 for tier in $only; do
     case $tier in
-    plain | asan | tsan | headers | compile-fail | quickstart | kernel) ;;
+    plain | asan | tsan | headers | compile-fail | docs | quickstart | kernel) ;;
     *)
         echo "run.sh: there is no tier '$tier'" >&2
         exit 2
@@ -73,6 +74,16 @@ tsan() {
 headers() { sh "$lib/headers.sh" "$build/headers"; }
 
 compile_fail() { sh "$lib/compile_fail.sh" "$build/compile-fail"; }
+
+docs() {
+    {
+        sh "$lib/docs.sh" "$build/docs"
+        python3 "$lib/verbs_table.py" "${CXX:-g++}" "$(pkg-config --variable=includedir libibverbs)/infiniband/verbs.h"
+    } >"$build/docs.out"
+    grep -v '^[0-9]* passed, [0-9]* failed$' "$build/docs.out"
+    awk '/^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3 } END { print passed " passed, " failed " failed" }' \
+        "$build/docs.out"
+}
 
 quickstart() {
     if sh "$tree/docs/quickstart.sh" "$build/quickstart" >"$build/quickstart.out" 2>&1 &&
@@ -147,6 +158,7 @@ tier asan "the test programs under AddressSanitizer and UndefinedBehaviorSanitiz
 tier tsan "the test programs under ThreadSanitizer"
 tier headers "every public header by itself, in every mode"
 tier compile-fail "what must not compile"
+tier docs "the C++ blocks of the documentation"
 tier quickstart "docs/quickstart.sh"
 tier kernel "Soft-RoCE on a real kernel"
 

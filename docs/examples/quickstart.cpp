@@ -35,12 +35,12 @@ void print_row(const char* what, fmt::format_string<T...> format, T&&... values)
 }
 
 void print_inventory(const rdma_context& context) {
-  const auto [entry, reason] = context.gid();
+  const gid_candidate gid = context.gid();
   const context_inventory owned = context.owned();
   print_row("device", "{}", context.device()->device->name);
   print_row("port", "{}", context.port());
   print_row("state", "{}", context.state());
-  print_row("GID", "{}, index {}: {}", entry.gid, entry.gid_index, reason);
+  print_row("GID", "{}, index {}, {}", gid.entry.gid, gid.entry.gid_index, gid.reason.c_str());
   print_row("PDs", "{}", owned.pds);
   print_row("channels", "{}", owned.channels);
   print_row("CQs", "{}, and {} for notifications", owned.cqs, owned.notification_cqs);

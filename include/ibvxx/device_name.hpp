@@ -10,7 +10,6 @@
 #include <cstring>
 #include <ibvxx/device.hpp>
 #include <ibvxx/gid.hpp>
-#include <ibvxx/memory_registry.hpp>
 #include <ibvxx/qp_address.hpp>
 #include <ibvxx/text.hpp>
 #include <optional>

@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <ibvxx/gid.hpp>
-#include <ibvxx/memory_registry.hpp>
 #include <ibvxx/text.hpp>
 #include <span>
 #include <string_view>
@@ -30,9 +29,9 @@ enum class gid_criterion : std::uint8_t { family, type, network_device };
 /// Whether an entry should belong to a network device.
 enum class network_device_need : std::uint8_t { indifferent, preferred, required };
 
-/// Which GIDs of a RoCE port may be used, and which are preferred. The defaults choose what
-/// choose_gid without a policy chooses: link-local addresses last whatever else holds, RoCE v2
-/// before others, then entries with a network device before those without.
+/// Which GIDs of a RoCE port may be used, and which are preferred. By default link-local addresses,
+/// which reach no further than the link, come last whatever else holds; RoCE v2, which is routed,
+/// before others; then entries with a network device before those without.
 ///
 /// Ranks compare: the lower one is preferred, equal ones make no difference, and `refused` rules
 /// out. The criteria decide in `order`; what is equal by all of them goes by index, lowest first.
@@ -272,8 +271,8 @@ inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
 /// the port has no entry that the policy lets through: the message counts those it ruled out, and
 /// gives the reason of the first.
 [[nodiscard]] inline result<gid_candidate> choose_gid(
-    std::span<const ibv_gid_entry> entries, int port, bool infiniband, const gid_policy& policy,
-    network_device_namer namer = &::if_indextoname) noexcept {
+    std::span<const ibv_gid_entry> entries, int port, bool infiniband,
+    const gid_policy& policy = {}, network_device_namer namer = &::if_indextoname) noexcept {
   if (auto valid = impl::check_policy(policy); !valid) return failure(valid.error());
   gid_candidate best;
   std::size_t looked_at = 0;

@@ -105,8 +105,8 @@ struct real_state {
 ///
 /// Not checked: types without a table, and devices whose drivers have their own rules (iWARP, EFA,
 /// usNIC); those calls go straight to the kernel. Not synchronised against other users of `qp`.
-[[nodiscard]] inline result<void> modify_qp_checked(ref<ibv_qp> qp, ibv_qp_attr attributes,
-                                                    int mask) noexcept {
+[[nodiscard]] inline result<void> modify_qp(ref<ibv_qp> qp, ibv_qp_attr attributes,
+                                            int mask) noexcept {
   if (!qp.get()) return impl::null_argument(verb::modify_qp, "qp");
   const ibv_qp_type type = qp->qp_type;
   const bool told = (mask & IBV_QP_CUR_STATE) != 0;

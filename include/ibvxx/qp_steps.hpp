@@ -98,12 +98,12 @@ struct bounded {
 [[nodiscard]] inline result<void> move_to(ref<ibv_qp> qp, ibv_qp_state state) noexcept {
   ibv_qp_attr attributes{};
   attributes.qp_state = state;
-  return modify_qp_checked(qp, attributes, IBV_QP_STATE);
+  return modify_qp(qp, attributes, IBV_QP_STATE);
 }
 
 }  // namespace impl
 
-/// RESET to INIT: receives can be posted. EINVAL naming the field; otherwise modify_qp_checked's
+/// RESET to INIT: receives can be posted. EINVAL naming the field; otherwise modify_qp's
 /// errors.
 [[nodiscard]] inline result<void> qp_to_init(ref<ibv_qp> qp,
                                              const qp_init_options& options = {}) noexcept {
@@ -126,11 +126,11 @@ struct bounded {
   attributes.pkey_index = static_cast<std::uint16_t>(options.pkey_index);
   attributes.qp_access_flags = access;
   attributes.qkey = options.qkey;
-  return modify_qp_checked(qp, attributes, *mask);
+  return modify_qp(qp, attributes, *mask);
 }
 
 /// INIT to RTR, "ready to receive": what the peer sends is taken. Post receives before. UD takes no
-/// option. EINVAL naming the field; otherwise modify_qp_checked's errors.
+/// option. EINVAL naming the field; otherwise modify_qp's errors.
 [[nodiscard]] inline result<void> qp_to_rtr(ref<ibv_qp> qp,
                                             const qp_rtr_options& options = {}) noexcept {
   const auto mask = impl::step_mask(qp, IBV_QPS_INIT, IBV_QPS_RTR);
@@ -153,10 +153,10 @@ struct bounded {
   attributes.path_mtu = options.path_mtu;
   attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(options.max_dest_rd_atomic);
   attributes.min_rnr_timer = static_cast<std::uint8_t>(options.min_rnr_timer);
-  return modify_qp_checked(qp, attributes, *mask);
+  return modify_qp(qp, attributes, *mask);
 }
 
-/// RTR to RTS, "ready to send". EINVAL naming the field; otherwise modify_qp_checked's errors.
+/// RTR to RTS, "ready to send". EINVAL naming the field; otherwise modify_qp's errors.
 [[nodiscard]] inline result<void> qp_to_rts(ref<ibv_qp> qp,
                                             const qp_rts_options& options = {}) noexcept {
   const auto mask = impl::step_mask(qp, IBV_QPS_RTR, IBV_QPS_RTS);
@@ -176,7 +176,7 @@ struct bounded {
   attributes.retry_cnt = static_cast<std::uint8_t>(options.retry_cnt);
   attributes.rnr_retry = static_cast<std::uint8_t>(options.rnr_retry);
   attributes.max_rd_atomic = static_cast<std::uint8_t>(options.max_rd_atomic);
-  return modify_qp_checked(qp, attributes, *mask);
+  return modify_qp(qp, attributes, *mask);
 }
 
 /// Any state but RESET to ERR: outstanding work requests complete with IBV_WC_WR_FLUSH_ERR.

@@ -79,6 +79,12 @@ void begin_ambient_session() {
   session_flag = true;
 }
 
+/// Calls that need no command to the kernel, or that get their answer all the same.
+[[nodiscard]] bool outlives_device(verb v) noexcept {
+  return v == verb::close_device || v == verb::get_async_event || v == verb::ack_async_event ||
+         v == verb::ack_cq_events || v == verb::poll_cq || v == verb::destroy_comp_channel;
+}
+
 }  // namespace
 
 namespace engine {
@@ -133,8 +139,10 @@ call::call(verb v, const void* object) noexcept : verb_(v) {
     ++state_->counts[static_cast<std::size_t>(v)];
     const decision decided = state_->plan.decide(v, index_, object);
     injected_ = decided.code;
-    if (!facts_of(v).data_path)
-      state_->trace.push_back({index_, v, object, state_->subject_of(v, object), injected_});
+    const record* subject = state_->subject_of(v, object);
+    if (injected_ == 0 && subject && subject->lost && *subject->lost && !outlives_device(v))
+      injected_ = EIO;  // as the kernel answers every command once the device is gone
+    if (!facts_of(v).data_path) state_->trace.push_back({index_, v, object, subject, injected_});
     if (decided.action) {
       lock_.unlock();
       decided.action();
@@ -186,22 +194,28 @@ record* call::check(object_kind kind, const void* handle, bool ending) noexcept 
   return object;
 }
 
-int call::retire(const void* handle) noexcept {
+int call::may_destroy(const void* handle) noexcept {
   record& object = *state_->objects.find(handle);
   if (injected_ != 0) {
     object.destroy_injected = true;
     return injected_;
   }
-  if (object.children != 0) {
-    found(finding_kind::destroyed_in_use,
-          std::string(name(verb_)) + " (call " + std::to_string(index_) + ") on " + object.title +
-              " while it is used by " + state_->objects.children_of(object));
-    // Only a context goes regardless: ibv_close_device returns 0 in every case, and its children
-    // dangle.
-    if (object.kind != object_kind::context) return EBUSY;
-  }
-  state_->objects.retire(object, index_);
-  return 0;
+  if (object.children == 0 || lost(handle)) return 0;
+  found(finding_kind::destroyed_in_use,
+        std::string(name(verb_)) + " (call " + std::to_string(index_) + ") on " + object.title +
+            " while it is used by " + state_->objects.children_of(object));
+  // Only a context goes regardless: ibv_close_device returns 0 in every case, and its children
+  // dangle.
+  return object.kind == object_kind::context ? 0 : EBUSY;
+}
+
+void call::retire(const void* handle) noexcept {
+  record& object = *state_->objects.find(handle);
+  if (!object.live) return;  // by another thread, while this one waited
+  if (object.kind == object_kind::context && lost(handle))
+    state_->objects.retire_tree(object, index_);
+  else
+    state_->objects.retire(object, index_);
 }
 
 }  // namespace ibvxx::shim

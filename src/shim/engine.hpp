@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <ibvxx/shim/session.hpp>
 #include <initializer_list>
@@ -35,6 +37,10 @@ struct session_state {
   std::vector<traced_call> trace;  // without the data path, which would grow it without end
   std::uint64_t calls = 0;
   std::array<std::uint64_t, verb_count> counts{};
+  /// How long a destroy that would wait for ever is let wait, in case another thread is about to
+  /// acknowledge.
+  std::chrono::milliseconds destroy_deadline{200};
+  std::condition_variable acknowledged{};
 
   [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
 };
@@ -100,6 +106,16 @@ class call {
     record* object = check(Sim::kind, handle, true);
     return object ? static_cast<Sim*>(object->storage.get()) : nullptr;
   }
+  /// Lets others in while this call waits for something, and comes back.
+  void unlock() noexcept { lock_.unlock(); }
+  void lock() noexcept { lock_.lock(); }
+  /// Waits on `condition` until `done()` or the session's deadline for blocking destroys; false if
+  /// that passed.
+  template <class Done>
+  [[nodiscard]] bool wait(std::condition_variable& condition, Done&& done) noexcept {
+    return condition.wait_for(lock_, state_->destroy_deadline, done);
+  }
+
   [[nodiscard]] record* record_of(const void* handle) const noexcept {
     return state_->objects.find(handle);
   }
@@ -110,9 +126,22 @@ class call {
            std::initializer_list<record*> parents) {
     state_->objects.add(Sim::kind, handle, made, device, verb_, index_, parents);
   }
-  /// Decides a destroy: 0 and the object is retired, or the errno and it stays (injected, or EBUSY
-  /// while others need it).
-  [[nodiscard]] int retire(const void* handle) noexcept;
+  /// Decides a destroy: 0, or the errno and the object stays (injected, or EBUSY while others need
+  /// it).
+  [[nodiscard]] int may_destroy(const void* handle) noexcept;
+  /// The object is gone.
+  void retire(const void* handle) noexcept;
+  /// Both.
+  [[nodiscard]] int destroy(const void* handle) noexcept {
+    const int code = may_destroy(handle);
+    if (code == 0) retire(handle);
+    return code;
+  }
+  /// Whether the device of the object is gone.
+  [[nodiscard]] bool lost(const void* handle) const noexcept {
+    const record& object = *record_of(handle);
+    return object.lost && *object.lost;
+  }
 
   /// What a refused call returns, by convention: the injected errno, else `otherwise`.
   [[nodiscard]] int refuse_code(int otherwise = EINVAL) const noexcept {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "interpose.hpp"
+#include "sim_events.hpp"
 #include "sim_objects.hpp"
 
 namespace ibvxx::shim {
@@ -14,10 +15,13 @@ int poll_cq(ibv_cq* cq, int, ibv_wc*) {
   return c.use<sim_cq>(cq) && !c.failing() ? 0 : -1;
 }
 
-int req_notify_cq(ibv_cq* cq, int) {
+int req_notify_cq(ibv_cq* cq, int solicited_only) {
   call c(verb::req_notify_cq, cq);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing()) return c.refuse_code();
+  // Asking for every completion is not undone by asking for solicited ones (IBA 11.4.2.2).
+  queue->armed_solicited_only =
+      solicited_only != 0 && (!queue->armed || queue->armed_solicited_only);
   queue->armed = true;
   return 0;
 }
@@ -59,7 +63,9 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   if (c.forwarded()) return forward<int>("ibv_destroy_comp_channel", channel);
   auto* ending = c.ending<sim_comp_channel>(channel);
   if (!ending) return c.refuse_code();
-  const int code = c.retire(channel);
+  // No command to the kernel: libibverbs looks at its own count, also when the device is gone.
+  if (c.lost(channel) && ending->verbs.refcnt != 0) return EBUSY;
+  const int code = c.destroy(channel);
   if (code == 0) ending->close_descriptor();
   return code;
 }
@@ -70,14 +76,16 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
   if (c.forwarded())
     return forward<ibv_cq*>("ibv_create_cq", context, cqe, cq_context, channel, comp_vector);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || (channel && !c.use<sim_comp_channel>(channel)) || c.failing())
-    return c.refuse_pointer();
+  auto* events = channel ? c.use<sim_comp_channel>(channel) : nullptr;
+  if (!owner || (channel && !events) || c.failing()) return c.refuse_pointer();
   if (cqe < 1 || cqe > owner->device->described.limits.max_cqe) return c.refuse_pointer();
   if (comp_vector < 0 || comp_vector >= context->num_comp_vectors) return c.refuse_pointer();
   auto made = std::make_shared<sim_cq>();
   made->context = owner;
   made->verbs.context = context;
   made->verbs.channel = channel;
+  made->channel = events;
+  if (events) ++events->verbs.refcnt;
   made->verbs.cq_context = cq_context;
   made->verbs.handle = static_cast<std::uint32_t>(c.index());
   made->verbs.cqe = cqe;
@@ -89,8 +97,17 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
 int ibv_destroy_cq(ibv_cq* cq) {
   call c(verb::destroy_cq, cq);
   if (c.forwarded()) return forward<int>("ibv_destroy_cq", cq);
-  if (!c.ending<sim_cq>(cq)) return c.refuse_code();
-  return c.retire(cq);
+  auto* ending = c.ending<sim_cq>(cq);
+  if (!ending) return c.refuse_code();
+  const int code = c.may_destroy(cq);
+  if (code != 0) return code;
+  // The queue stays known until every event is acknowledged: another thread may be about to.
+  drop_events(*ending);
+  settle(c, cq, ending->completion_events, "completion events");
+  settle(c, cq, ending->async_events, "async events");
+  c.retire(cq);
+  if (ending->channel) --ending->channel->verbs.refcnt;
+  return 0;
 }
 
 }  // extern "C"

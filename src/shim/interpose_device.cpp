@@ -103,7 +103,7 @@ ibv_device** ibv_get_device_list(int* num_devices) {
 void ibv_free_device_list(ibv_device** list) {
   call c(verb::free_device_list, list);
   if (c.forwarded()) return forward<void>("ibv_free_device_list", list);
-  if (c.ending<sim_device_list>(list)) static_cast<void>(c.retire(list));
+  if (c.ending<sim_device_list>(list)) static_cast<void>(c.destroy(list));
 }
 
 ibv_context* ibv_open_device(ibv_device* device) {
@@ -125,6 +125,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
   auto made = make_context(*found);
   if (!made) return nullptr;
   c.add(made, &made->verbs.context, (*found)->described.name, {});
+  c.record_of(&made->verbs.context)->lost = &(*found)->lost;
   return &made->verbs.context;
 }
 
@@ -133,7 +134,7 @@ int ibv_close_device(ibv_context* context) {
   if (c.forwarded()) return forward<int>("ibv_close_device", context);
   auto* ending = c.ending<sim_context>(context);
   if (!ending) return c.refuse_minus_one();
-  const int code = c.retire(context);
+  const int code = c.destroy(context);
   if (code == 0) ending->close_descriptors();
   return code;
 }

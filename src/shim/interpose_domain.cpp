@@ -24,7 +24,7 @@ int ibv_dealloc_pd(ibv_pd* pd) {
   call c(verb::dealloc_pd, pd);
   if (c.forwarded()) return forward<int>("ibv_dealloc_pd", pd);
   if (!c.ending<sim_pd>(pd)) return c.refuse_code();
-  return c.retire(pd);
+  return c.destroy(pd);
 }
 
 }  // extern "C"

@@ -73,7 +73,7 @@ int ibv_dereg_mr(ibv_mr* mr) {
   call c(verb::dereg_mr, mr);
   if (c.forwarded()) return forward<int>("ibv_dereg_mr", mr);
   if (!c.ending<sim_mr>(mr)) return c.refuse_code();
-  return c.retire(mr);
+  return c.destroy(mr);
 }
 
 }  // extern "C"

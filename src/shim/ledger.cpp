@@ -43,6 +43,10 @@ const char* name(finding_kind kind) noexcept {
       return "wrong kind of object";
     case finding_kind::double_close:
       return "double close";
+    case finding_kind::unacknowledged_events:
+      return "unacknowledged events";
+    case finding_kind::over_acknowledged_events:
+      return "over-acknowledged events";
     case finding_kind::unfired_rule:
       return "unfired rule";
   }
@@ -76,6 +80,7 @@ record& ledger::add(object_kind kind, const void* handle, std::shared_ptr<void> 
   for (record* parent : parents)
     if (parent && std::find(made.parents.begin(), made.parents.end(), parent) == made.parents.end())
       made.parents.push_back(parent);
+  if (!made.parents.empty()) made.lost = made.parents.front()->lost;
   record& object = append(std::move(made));
   by_handle_[handle] = &object;
   return object;
@@ -107,6 +112,15 @@ void ledger::retire(record& object, std::uint64_t gone_by) noexcept {
   object.gone_by = gone_by;
   --live_[static_cast<std::size_t>(object.kind)];
   for (record* parent : object.parents) --parent->children;
+}
+
+void ledger::retire_tree(record& root, std::uint64_t gone_by) noexcept {
+  // The youngest first, so that no parent goes before its children.
+  for (auto object = records_.rbegin(); object != records_.rend(); ++object)
+    if (object->live &&
+        std::find(object->parents.begin(), object->parents.end(), &root) != object->parents.end())
+      retire_tree(*object, gone_by);
+  retire(root, gone_by);
 }
 
 std::size_t ledger::live() const noexcept {

@@ -25,6 +25,7 @@ struct record {
   bool live = true;
   bool destroy_injected =
       false;  ///< a rule made a destroy of it fail: that it stays is the rule's doing
+  const bool* lost = nullptr;  ///< whether its device is gone; null for what belongs to none
   std::vector<record*> parents;
   unsigned children = 0;          ///< live objects made from it
   std::shared_ptr<void> storage;  ///< keeps the memory, so that late uses hit no freed memory
@@ -46,6 +47,9 @@ class ledger {
 
   /// The object is gone: its parents lose a child.
   void retire(record& object, std::uint64_t gone_by) noexcept;
+
+  /// The same for everything that was made from it, too: a device that is gone takes them along.
+  void retire_tree(record& root, std::uint64_t gone_by) noexcept;
 
   [[nodiscard]] std::size_t live() const noexcept;
   [[nodiscard]] std::size_t live(object_kind kind) const noexcept {

@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstddef>
+#include <deque>
 #include <ibvxx/shim/device.hpp>
 #include <ibvxx/shim/ledger.hpp>
 #include <memory>
@@ -22,6 +23,7 @@ struct sim_device {
   ibv_device verbs{};
   private_room room{};
   device_description described{};
+  bool lost = false;  ///< taken away while in use
 };
 
 struct sim_context {
@@ -38,7 +40,8 @@ struct sim_context {
   verbs_context verbs{};  // the program holds &verbs.context
   private_room room{};
   std::shared_ptr<sim_device> device{};
-  int descriptors[2] = {-1, -1};  // the async descriptor and the command descriptor
+  int descriptors[2] = {-1, -1};               // the async descriptor and the command descriptor
+  std::deque<ibv_async_event> async_events{};  // each worth one count of the async descriptor
 };
 
 struct sim_device_list {

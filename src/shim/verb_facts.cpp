@@ -48,6 +48,8 @@ verb_facts facts_of(verb call) noexcept {
     case verb::create_cq:
       return {create_errnos, true, false};
     case verb::req_notify_cq:
+    case verb::get_cq_event:
+    case verb::get_async_event:
       return {device_error, true, false};
     case verb::dealloc_pd:
     case verb::dereg_mr:
@@ -66,6 +68,8 @@ verb_facts facts_of(verb call) noexcept {
       return {no_memory, true, false};
     // ibv_free_device_list is void; ibv_close_device returns 0 whatever happens (rdma-core 44).
     case verb::free_device_list:
+    case verb::ack_cq_events:
+    case verb::ack_async_event:
       return {{}, true, false};
     case verb::close_device:
       return {{}, true, true};

@@ -92,20 +92,33 @@ std::vector<ibv_gid_entry> random_table(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("without wishes, the policy chooses what choose_gid chooses", "[gid_policy]") {
+TEST_CASE("without wishes: link-local last, then RoCE v2, then a device, then the index",
+          "[gid_policy]") {
   std::mt19937 random(test::seed("gid_policy default"));
+  const auto wish = [](const ibv_gid_entry& entry, bool infiniband) {
+    int rank = 0;
+    if (!infiniband) {
+      if (family(entry.gid) == gid_family::link_local) rank += 4;
+      if (entry.gid_type != IBV_GID_TYPE_ROCE_V2) rank += 2;
+      if (entry.ndev_ifindex == 0) rank += 1;
+    }
+    return std::pair<int, std::uint32_t>(rank, entry.gid_index);
+  };
   int found = 0;
   for (int round = 0; round < 20000; ++round) {
     const auto table = random_table(random);
     const bool infiniband = random() % 4 == 0;
-    gid_choice wanted;
-    const bool any = choose_gid(table, 1, infiniband, wanted);
+    const ibv_gid_entry* wanted = nullptr;
+    for (const ibv_gid_entry& entry : table) {
+      if (entry.port_num != 1 || family(entry.gid) == gid_family::none) continue;
+      if (!wanted || wish(entry, infiniband) < wish(*wanted, infiniband)) wanted = &entry;
+    }
     const auto choice = choose_gid(table, 1, infiniband, gid_policy{}, fake_namer);
-    if (any != choice.has_value()) FAIL("one of the two found nothing");
-    if (!any) continue;
+    if ((wanted != nullptr) != choice.has_value()) FAIL("one of the two found nothing");
+    if (!wanted) continue;
     ++found;
-    if (std::memcmp(&wanted.entry, &choice->entry, sizeof wanted.entry) != 0)
-      FAIL("chosen " << choice->entry.gid_index << ", wanted " << wanted.entry.gid_index);
+    if (std::memcmp(wanted, &choice->entry, sizeof *wanted) != 0)
+      FAIL("chosen " << choice->entry.gid_index << ", wanted " << wanted->gid_index);
   }
   CHECK(found > 10000);
 }

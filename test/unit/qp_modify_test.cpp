@@ -1,4 +1,4 @@
-// modify_qp_checked and the steps, against a kernel made of a few variables. This program defines
+// modify_qp and the steps, against a kernel made of a few variables. This program defines
 // the verbs that they call; it must not be linked with the shim, which defines them, too.
 #include <cstddef>
 #include <cstring>
@@ -232,7 +232,7 @@ TEST_CASE("a step of a type that is not known is refused as that", "[qp_steps]")
 TEST_CASE("a null queue pair is refused", "[qp_modify]") {
   ibv_qp* none = nullptr;
   ibv_qp_attr attributes{};
-  refused(modify_qp_checked(none, attributes, IBV_QP_STATE), EINVAL, "qp is null");
+  refused(modify_qp(none, attributes, IBV_QP_STATE), EINVAL, "qp is null");
   refused(qp_to_init(none), EINVAL, "qp is null");
   refused(qp_to_rtr(none), EINVAL, "qp is null");
   refused(qp_to_rts(none), EINVAL, "qp is null");
@@ -245,9 +245,9 @@ TEST_CASE("a wrong transition is refused before the call, by name", "[qp_modify]
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTR;
   const auto outcome =
-      modify_qp_checked(&rc.qp, attributes,
-                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_MAX_DEST_RD_ATOMIC |
-                            IBV_QP_MIN_RNR_TIMER | IBV_QP_QKEY);
+      modify_qp(&rc.qp, attributes,
+                IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                    IBV_QP_MIN_RNR_TIMER | IBV_QP_QKEY);
   refused(outcome, EINVAL, "RC INIT->RTR: missing PATH_MTU, RQ_PSN; not allowed: QKEY");
   CHECK(outcome.error().message() ==
         "ibv_modify_qp on fake0: Invalid argument (EINVAL): RC INIT->RTR: missing PATH_MTU, "
@@ -261,9 +261,9 @@ TEST_CASE("changing an attribute without the state is judged by the state it is 
   queue_pair rc(IBV_QPT_RC, IBV_QPS_RTS);
   ibv_qp_attr attributes{};
   attributes.min_rnr_timer = 5;
-  REQUIRE(modify_qp_checked(&rc.qp, attributes, IBV_QP_MIN_RNR_TIMER));
+  REQUIRE(modify_qp(&rc.qp, attributes, IBV_QP_MIN_RNR_TIMER));
   CHECK(kernel.mask == IBV_QP_MIN_RNR_TIMER);
-  refused(modify_qp_checked(&rc.qp, attributes, IBV_QP_AV), EINVAL, "RC RTS->RTS: not allowed: AV");
+  refused(modify_qp(&rc.qp, attributes, IBV_QP_AV), EINVAL, "RC RTS->RTS: not allowed: AV");
 }
 
 TEST_CASE("nothing is refused for a state that the kernel does not confirm", "[qp_modify]") {
@@ -283,7 +283,7 @@ TEST_CASE("a refusal after a silent change of state tells of it", "[qp_modify]")
   rc.qp.state = IBV_QPS_RTR;  // what libibverbs still thinks
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_SQD;
-  refused(modify_qp_checked(&rc.qp, attributes, IBV_QP_STATE), EINVAL,
+  refused(modify_qp(&rc.qp, attributes, IBV_QP_STATE), EINVAL,
           "RC ERR->SQD: there is no such transition; the queue pair was in ERR, not RTR");
   CHECK(kernel.modifies == 0);
   CHECK(rc.qp.state == IBV_QPS_ERR);
@@ -312,10 +312,10 @@ TEST_CASE("CUR_STATE is believed: a UD queue pair leaves SQE with it", "[qp_modi
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTS;
   attributes.cur_qp_state = IBV_QPS_SQE;
-  REQUIRE(modify_qp_checked(&ud.qp, attributes, IBV_QP_STATE | IBV_QP_CUR_STATE));
+  REQUIRE(modify_qp(&ud.qp, attributes, IBV_QP_STATE | IBV_QP_CUR_STATE));
   CHECK(kernel.queries == 0);
   attributes.cur_qp_state = IBV_QPS_INIT;
-  refused(modify_qp_checked(&ud.qp, attributes, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL,
+  refused(modify_qp(&ud.qp, attributes, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL,
           "UD INIT->RTS: there is no such transition");
   CHECK(kernel.queries == 0);
 }
@@ -374,9 +374,9 @@ TEST_CASE("an attribute without judgement is left to the kernel, and named when 
           "[qp_modify]") {
   queue_pair rc(IBV_QPT_RC, IBV_QPS_RTS);
   ibv_qp_attr attributes{};
-  REQUIRE(modify_qp_checked(&rc.qp, attributes, IBV_QP_RATE_LIMIT));
+  REQUIRE(modify_qp(&rc.qp, attributes, IBV_QP_RATE_LIMIT));
   kernel.answer = EOPNOTSUPP;
-  refused(modify_qp_checked(&rc.qp, attributes, IBV_QP_RATE_LIMIT), EOPNOTSUPP,
+  refused(modify_qp(&rc.qp, attributes, IBV_QP_RATE_LIMIT), EOPNOTSUPP,
           "RC RTS->RTS; RATE_LIMIT may be unknown to this kernel");
 }
 
@@ -386,13 +386,13 @@ TEST_CASE("drivers with rules of their own are not held against the table", "[qp
     rc.device.transport_type = transport;
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_RTS;
-    CHECK(modify_qp_checked(&rc.qp, attributes, IBV_QP_STATE));
+    CHECK(modify_qp(&rc.qp, attributes, IBV_QP_STATE));
     CHECK(kernel.modifies == 1);
   }
   queue_pair driver(IBV_QPT_DRIVER);
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTS;
-  CHECK(modify_qp_checked(&driver.qp, attributes, IBV_QP_STATE | IBV_QP_QKEY));
+  CHECK(modify_qp(&driver.qp, attributes, IBV_QP_STATE | IBV_QP_QKEY));
 }
 
 TEST_CASE("two addresses make the options of a connection", "[qp_steps]") {

@@ -33,6 +33,8 @@ enum class finding_kind : std::uint8_t {
   foreign_pointer,    ///< a pointer that no verb returned
   wrong_kind,         ///< an object given where one of another kind belongs
   double_close,  ///< a descriptor was closed that was not open, or that belongs to a verbs object
+  unacknowledged_events,     ///< a destroy would have waited for ever for events that were read
+  over_acknowledged_events,  ///< more events were acknowledged than read
   unfired_rule,  ///< a fault that was asked for never happened
 };
 
