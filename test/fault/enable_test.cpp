@@ -1,4 +1,6 @@
 // Every call that enable() makes, failed in turn.
+#include <ctime>
+
 #include "pch/test_pch.hpp"
 #include "support/teardown.hpp"
 #include "support/trace.hpp"
@@ -124,19 +126,20 @@ TEST_CASE(
     if (auto enabled = context.enable(); !enabled) return enabled;
     return context.reset();
   };
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = std::clock();
   const auto single = shim::sweep(body);
-  const auto after_single = std::chrono::steady_clock::now();
+  const auto after_single = std::clock();
   const auto twofold = shim::sweep(body, {.order = 2});
-  const auto after_twofold = std::chrono::steady_clock::now();
+  const auto after_twofold = std::clock();
 
   INFO(single.text());
   CHECK(single.clean());
   INFO(twofold.text());
   CHECK(twofold.clean());
   CHECK(twofold.runs > 2 * single.runs);
-  CHECK(after_single - began < std::chrono::seconds(1));
-  CHECK(after_twofold - after_single < std::chrono::seconds(20));
+  // Processor time: what else the machine does is no concern of the test.
+  CHECK(after_single - began < 1 * CLOCKS_PER_SEC);
+  CHECK(after_twofold - after_single < 20 * CLOCKS_PER_SEC);
 
   const auto swept = [&](verb call) {
     return std::count(single.calls.begin(), single.calls.end(), call);

@@ -28,16 +28,21 @@ for page in README.md docs/*.md; do
         inside { block = block $0 "\n" }' "$page"
 done
 
-passed=0 failed=0
-for block in "$logs"/*.cpp; do
-    [ -f "$block" ] || continue
-    # shellcheck disable=SC2046 # flags
-    if ${CXX:-g++} -std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable \
-        -I include $(pkg-config --cflags libibverbs fmt) "$block" >"$block.log" 2>&1; then
-        passed=$((passed + 1))
+flags="-std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable -I include $(
+    pkg-config --cflags libibverbs fmt
+)"
+export flags
+# shellcheck disable=SC2016 # it is for the shells that xargs starts
+compile='
+    if ${CXX:-g++} $flags "$1" >"$1.log" 2>&1; then
+        echo passed
     else
-        failed=$((failed + 1))
-        head -n 15 "$block.log"
-    fi
+        mv "$1.log" "$1.failed"
+    fi'
+ls "$logs"/*.cpp >"$logs/jobs"
+xargs -d '\n' -n 1 -P "$(nproc)" sh -c "$compile" compile <"$logs/jobs" >"$logs/results"
+for log in "$logs"/*.failed; do
+    [ ! -f "$log" ] || head -n 15 "$log"
 done
-echo "$passed passed, $failed failed"
+passed=$(grep -c '^passed' "$logs/results")
+echo "$passed passed, $(($(wc -l <"$logs/jobs") - passed)) failed"
