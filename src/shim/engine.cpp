@@ -168,30 +168,27 @@ void call::found(finding_kind kind, std::string text) noexcept {
   state_->objects.found(kind, std::move(text));
 }
 
-record* call::check(object_kind kind, const void* handle, bool ending) noexcept {
-  if (stale_) return nullptr;
-  const std::string here = std::string(name(verb_)) + " (call " + std::to_string(index_) + ")";
-  record* object = handle ? state_->objects.find(handle) : nullptr;
+std::string call::here() const {
+  return std::string(name(verb_)) + " (call " + std::to_string(index_) + ")";
+}
+
+void call::refuse_handle(object_kind kind, const void* handle, const record* object,
+                         bool ending) noexcept {
+  if (!state_) return;  // after the session's end: said so already
   if (!object) {
     char address[32];
     std::snprintf(address, sizeof address, "%p", handle);
     found(finding_kind::foreign_pointer,
-          here + " was given " + (handle ? address : "a null pointer") +
+          here() + " was given " + (handle ? address : "a null pointer") +
               ", which no verb of this session returned as " + name(kind));
-    return nullptr;
-  }
-  if (object->kind != kind) {
+  } else if (object->kind != kind) {
     found(finding_kind::wrong_kind,
-          here + " was given " + object->title + " where a " + name(kind) + " belongs");
-    return nullptr;
-  }
-  if (!object->live) {
+          here() + " was given " + object->title + " where a " + name(kind) + " belongs");
+  } else {
     found(ending ? finding_kind::double_destroy : finding_kind::use_after_destroy,
-          here + " on " + object->title + ", " + origin(*object) + ", destroyed by call " +
+          here() + " on " + object->title + ", " + origin(*object) + ", destroyed by call " +
               std::to_string(object->gone_by));
-    return nullptr;
   }
-  return object;
 }
 
 int call::may_destroy(const void* handle) noexcept {
@@ -201,12 +198,19 @@ int call::may_destroy(const void* handle) noexcept {
     return injected_;
   }
   if (object.children == 0 || lost(handle)) return 0;
-  found(finding_kind::destroyed_in_use,
-        std::string(name(verb_)) + " (call " + std::to_string(index_) + ") on " + object.title +
-            " while it is used by " + state_->objects.children_of(object));
+  found(finding_kind::destroyed_in_use, here() + " on " + object.title + " while it is used by " +
+                                            state_->objects.children_of(object));
   // Only a context goes regardless: ibv_close_device returns 0 in every case, and its children
   // dangle.
   return object.kind == object_kind::context ? 0 : EBUSY;
+}
+
+void call::destroy_regardless(const void* handle) noexcept {
+  const record& object = *state_->objects.find(handle);
+  if (object.children != 0)
+    found(finding_kind::destroyed_in_use, here() + " on " + object.title + " while it is used by " +
+                                              state_->objects.children_of(object));
+  retire(handle);
 }
 
 void call::retire(const void* handle) noexcept {

@@ -19,6 +19,32 @@ const char* name(object_kind kind) noexcept {
       return "completion channel";
     case object_kind::cq:
       return "CQ";
+    case object_kind::td:
+      return "thread domain";
+    case object_kind::xrcd:
+      return "XRC domain";
+    case object_kind::mw:
+      return "memory window";
+    case object_kind::dm:
+      return "device memory";
+    case object_kind::qp:
+      return "QP";
+    case object_kind::srq:
+      return "SRQ";
+    case object_kind::ah:
+      return "AH";
+    case object_kind::wq:
+      return "WQ";
+    case object_kind::rwq_ind_table:
+      return "indirection table";
+    case object_kind::flow:
+      return "flow";
+    case object_kind::flow_action:
+      return "flow action";
+    case object_kind::counters:
+      return "counters";
+    case object_kind::multicast_membership:
+      return "multicast membership";
     case object_kind::descriptor:
       return "descriptor";
   }
@@ -67,7 +93,7 @@ record& ledger::append(record&& made) {
 
 record& ledger::add(object_kind kind, const void* handle, std::shared_ptr<void> storage,
                     const std::string& device, verb maker, std::uint64_t made_by,
-                    std::initializer_list<record*> parents) {
+                    std::span<record* const> parents) {
   record made{};
   made.kind = kind;
   made.handle = handle;
@@ -107,10 +133,17 @@ record* ledger::find_descriptor(int fd) const noexcept {
   return found == by_descriptor_.end() ? nullptr : found->second;
 }
 
+void ledger::adopt(record& object, record& from, record& to) {
+  std::replace(object.parents.begin(), object.parents.end(), &from, &to);
+  --from.children;
+  ++to.children;
+}
+
 void ledger::retire(record& object, std::uint64_t gone_by) noexcept {
   object.live = false;
   object.gone_by = gone_by;
   --live_[static_cast<std::size_t>(object.kind)];
+  if (object.population) --*object.population;
   for (record* parent : object.parents) --parent->children;
 }
 

@@ -73,9 +73,20 @@ fault session::at(verb call) {
 }
 
 fault session::fail(verb call) {
-  if (call == verb::free_device_list)
-    throw std::logic_error("shim: ibv_free_device_list cannot fail");
-  return at(call);
+  switch (call) {
+    case verb::free_device_list:
+    case verb::unimport_pd:
+    case verb::unimport_mr:
+    case verb::unimport_dm:
+    case verb::is_fork_initialized:
+    case verb::query_qp_data_in_order:
+    case verb::end_poll:
+    case verb::wr_start:
+    case verb::wr_abort:
+      throw std::logic_error(std::string("shim: ") + name(call) + " cannot fail");
+    default:
+      return at(call);
+  }
 }
 
 void session::forgive() {

@@ -126,6 +126,7 @@ TEST_CASE(
     if (auto enabled = context.enable(); !enabled) return enabled;
     return context.reset();
   };
+  // Processor time, so that a busy machine does not count.
   const auto began = std::clock();
   const auto single = shim::sweep(body);
   const auto after_single = std::clock();
@@ -137,9 +138,10 @@ TEST_CASE(
   INFO(twofold.text());
   CHECK(twofold.clean());
   CHECK(twofold.runs > 2 * single.runs);
-  // Processor time: what else the machine does is no concern of the test.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   CHECK(after_single - began < 1 * CLOCKS_PER_SEC);
   CHECK(after_twofold - after_single < 20 * CLOCKS_PER_SEC);
+#endif
 
   const auto swept = [&](verb call) {
     return std::count(single.calls.begin(), single.calls.end(), call);

@@ -1,8 +1,9 @@
 #!/bin/sh
 # usage: docs.sh LOG_DIR
 #
-# Compiles every C++ block of README.md and docs/*.md. A block with an #include stands as it is; any other is put into
-# a function, behind snippet.hpp, which declares what such blocks speak of. Prints what failed, then "N passed, N failed".
+# Compiles every C++ block of README.md and docs/*.md. A block with an #include stands as it is; the others of a page are
+# put into functions, behind snippet.hpp, which declares what such blocks speak of. They pass or fail together. Prints what
+# failed, then "N passed, N failed", one test a block.
 set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 tree=${here%/*/*}
@@ -14,35 +15,38 @@ cd "$tree" || exit
 for page in README.md docs/*.md; do
     [ -f "$page" ] || continue
     awk -v prefix="$logs/$(basename "$page" .md)" -v page="$page" -v snippet="$here/snippet.hpp" '
-        function flush_block() {
-            file = prefix "-" first ".cpp"
-            if (block ~ /#include/)
+        function end_block() {
+            if (block ~ /#include/) {
+                file = prefix "-" first ".cpp"
                 printf "#line %d \"%s\"\n%s", first, page, block > file
-            else
-                printf "#include \"%s\"\nresult<void> snippet() {\n#line %d \"%s\"\n%sreturn {};\n}\n", \
-                    snippet, first, page, block > file
-            close(file)
+                close(file)
+                print file, 1
+            } else {
+                functions = functions sprintf("result<void> snippet_%d() {\n#line %d \"%s\"\n%sreturn {};\n}\n", \
+                    first, first, page, block)
+                ++count
+            }
         }
         /^```cpp$/ { inside = 1; first = NR + 1; block = ""; next }
-        /^```$/ && inside { inside = 0; flush_block(); next }
-        inside { block = block $0 "\n" }' "$page"
-done
+        /^```$/ && inside { inside = 0; end_block(); next }
+        inside { block = block $0 "\n" }
+        END {
+            if (!count) exit
+            file = prefix ".cpp"
+            printf "#include \"%s\"\n%s", snippet, functions > file
+            print file, count
+        }' "$page"
+done >"$logs/blocks"
 
-flags="-std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable -I include $(
-    pkg-config --cflags libibverbs fmt
-)"
-export flags
-# shellcheck disable=SC2016 # it is for the shells that xargs starts
-compile='
-    if ${CXX:-g++} $flags "$1" >"$1.log" 2>&1; then
-        echo passed
+passed=0 failed=0
+while read -r file count; do
+    # shellcheck disable=SC2046 # flags
+    if ${CXX:-g++} -std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable \
+        -I include $(pkg-config --cflags libibverbs fmt) "$file" >"$file.log" 2>&1; then
+        passed=$((passed + count))
     else
-        mv "$1.log" "$1.failed"
-    fi'
-ls "$logs"/*.cpp >"$logs/jobs"
-xargs -d '\n' -n 1 -P "$(nproc)" sh -c "$compile" compile <"$logs/jobs" >"$logs/results"
-for log in "$logs"/*.failed; do
-    [ ! -f "$log" ] || head -n 15 "$log"
-done
-passed=$(grep -c '^passed' "$logs/results")
-echo "$passed passed, $(($(wc -l <"$logs/jobs") - passed)) failed"
+        failed=$((failed + count))
+        head -n 15 "$file.log"
+    fi
+done <"$logs/blocks"
+echo "$passed passed, $failed failed"

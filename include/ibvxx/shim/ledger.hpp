@@ -11,13 +11,27 @@ namespace ibvxx::shim {
 enum class object_kind : std::uint8_t {
   device_list,
   context,
-  pd,
+  pd,  ///< parent domains and imported ones too
   mr,
   comp_channel,
-  cq,
+  cq,  ///< extended ones too
+  td,
+  xrcd,
+  mw,
+  dm,
+  qp,  ///< extended and opened ones too
+  srq,
+  ah,
+  wq,
+  rwq_ind_table,
+  flow,
+  flow_action,
+  counters,
+  multicast_membership,
   descriptor,  ///< a file descriptor that the program made and must close
 };
-inline constexpr std::size_t object_kind_count = 7;
+inline constexpr std::size_t object_kind_count = 20;
+static_assert(object_kind_count == static_cast<std::size_t>(object_kind::descriptor) + 1);
 
 /// "device list", "CQ", ...
 [[nodiscard]] const char* name(object_kind kind) noexcept;
