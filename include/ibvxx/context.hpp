@@ -2,60 +2,30 @@
 // order.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <ibvxx/context_open.hpp>
 #include <ibvxx/context_resources.hpp>
+#include <ibvxx/context_state.hpp>
+#include <ibvxx/events.hpp>
 #include <ibvxx/memory_registry.hpp>
+#include <ibvxx/qp_registry.hpp>
 #include <mutex>
 #include <span>
-#include <string>
+#include <utility>
+#include <vector>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
-
-/// Derived from what a context owns and what its port says; never stored.
-enum class context_state : std::uint8_t {
-  disabled,   ///< owns nothing
-  enabled,    ///< complete, port active
-  paused,     ///< complete; the port is not active, or pause() was called
-  lost,       ///< the device is gone; only reset() is of use
-  releasing,  ///< being reset, or a reset left something: call reset() again
-};
-
-[[nodiscard]] constexpr const char* name(context_state state) noexcept {
-  switch (state) {
-    case context_state::disabled:
-      return "disabled";
-    case context_state::enabled:
-      return "enabled";
-    case context_state::paused:
-      return "paused";
-    case context_state::lost:
-      return "lost";
-    case context_state::releasing:
-      return "releasing";
-  }
-  return "?";
-}
-
-/// How much a context owns at one moment.
-struct context_inventory {
-  std::size_t devices = 0, pds = 0, epolls = 0, channels = 0, cqs = 0, notification_cqs = 0,
-              regions = 0;
-
-  [[nodiscard]] std::size_t total() const noexcept {
-    return devices + pds + epolls + channels + cqs + notification_cqs + regions;
-  }
-  friend bool operator==(const context_inventory&, const context_inventory&) = default;
-};
 
 /// A device with everything a transport needs on it, in one object.
 ///
 /// Ownership: everything that an accessor shows belongs to the context and lives until reset(), the
 /// destructor, or a move assignment. Do not destroy it, and destroy what you made from it first.
 /// Threads: every member but the constructors, the destructor and move assignment may be called
-/// from any thread. enable() and reset() wait for each other. Pointers that an accessor returned
-/// are as good as the context: whoever resets it sees to it that nobody uses them any more;
-/// register_memory and unregister_memory need no such care.
+/// from any thread. enable(), reset(), resume() and process_async_events() wait for each other.
+/// Pointers that an accessor returned are as good as the context: whoever resets it sees to it that
+/// nobody uses them any more; register_memory, unregister_memory and use_qp need no such care.
 class rdma_context {
  public:
   /// Owns nothing yet and calls nothing.
@@ -68,6 +38,7 @@ class rdma_context {
   }
 
   /// The source owns nothing afterwards, not even its configuration: assign to it or destroy it.
+  /// Not while leases of its queue pairs are held.
   rdma_context(rdma_context&& other) noexcept : config_(std::move(other.config_)) { take(other); }
   /// Destroys what this one owns, children first, then takes. What fails to go is handed to the
   /// teardown handler.
@@ -79,32 +50,39 @@ class rdma_context {
     }
     return *this;
   }
-  /// As reset(), but failures go to the teardown handler; what fails to go stays alive without an
-  /// owner.
+  /// As reset(), but it waits for as long as leases are held, and failures go to the teardown
+  /// handler: what fails to go stays alive without an owner.
   ~rdma_context() { destroy_or_report(); }
 
   /// Opens everything. On failure nothing is owned that was not before, and it can be called again.
   /// On a context that is enabled already it is a success that does nothing; what an earlier
   /// reset() left is released first. Errors: those of the verbs it calls, EINVAL and ENODEV for a
-  /// field of the configuration that cannot be met, ENOMEM.
+  /// field of the configuration that cannot be met, ENOMEM; EIO for a lost context, which must be
+  /// reset first.
   [[nodiscard]] result<void> enable() noexcept {
-    const exclusive turn(*this, activity::enabling);
-    if (complete(resources_)) return {};
+    const exclusive turn(*this, activity::asking);
+    if (complete()) {
+      const std::lock_guard lock(control_);
+      return lost_ ? failure(not_open_locked(EIO)) : result<void>();
+    }
     if (auto released = release_all(); !released) return released;
     auto opened = impl::catching_bad_alloc([this] { return impl::open_resources(config_); });
     if (!opened) return failure(opened.error());
     const std::lock_guard lock(control_);
     resources_.swap(opened->resources);
     facts_ = opened->facts;
-    paused_by_hand_ = false;
-    regions_.open(resources_.pd);
+    paused_by_hand_ = lost_ = false;
+    open_gates();
     return {};
   }
 
-  /// Takes everything down: memory regions (after those calls that are under way), notification CQ,
-  /// CQs, channels, epoll descriptor, PD, device. What fails to go stays owned, and so does what it
-  /// was made from; everything else is released. The first error is returned and says what is left;
-  /// calling again goes on from there. Owning nothing, it calls nothing.
+  /// Takes everything down: queue pairs (moved to ERR, the completion queues drained), memory
+  /// regions, notification CQ, CQs, channels, epoll descriptor, PD, device. It waits for
+  /// registrations under way, and up to config().release_timeout for leases: then it fails with
+  /// EBUSY and changes nothing. What fails to go stays owned, and so does what it was made from;
+  /// everything else is released. The first error is returned and says what is left; calling again
+  /// goes on from there. Owning nothing, it calls nothing. On a lost device, what fails with EIO is
+  /// let go of: the kernel's half is gone, and the error says "device lost".
   [[nodiscard]] result<void> reset() noexcept {
     const exclusive turn(*this, activity::resetting);
     return release_all();
@@ -133,16 +111,53 @@ class rdma_context {
   /// Ends pause() and looks at the port again; the state then follows the port.
   [[nodiscard]] result<void> resume() noexcept {
     const exclusive turn(*this, activity::asking);
-    {
-      const std::lock_guard lock(control_);
-      if (auto open = require_open_locked(); !open) return open;
-    }
-    auto port = query_port(resources_.device, facts_.port_number);
-    if (!port) return failure(port.error());
+    if (auto open = ready(); !open) return open;
+    if (auto seen = refresh_port(); !seen) return seen;
     const std::lock_guard lock(control_);
-    facts_.port = *port;
     paused_by_hand_ = false;
     return {};
+  }
+
+  /// Reads every async event that is there, acknowledges it, and follows: the port's state and the
+  /// GID choice are brought up to date, and a fatal device error makes the context `lost`. Returns
+  /// how many events there were. `seen(const ibv_async_event&)` is called with each before it is
+  /// acknowledged, also with those that concern queue pairs and queues; it must not reset the
+  /// context. Errors: EAGAIN naming the state unless enabled or paused; those of
+  /// ibv_get_async_event, and of the questions that the events lead to: ENODATA where no usable GID
+  /// is left, which pauses the context until there is one.
+  template <class Seen>
+  [[nodiscard]] result<std::size_t> process_async_events(Seen&& seen) {
+    const exclusive turn(*this, activity::asking);
+    if (auto open = ready(); !open) return failure(open.error());
+    bool port_changed = false, gids_changed = false;
+    std::size_t count = 0;
+    result<void> outcome;
+    for (;; ++count) {
+      auto event = get_async_event(resources_.device);
+      if (!event) {
+        outcome = failure(event.error());
+        // The kernel answers EIO once the device has been taken away (ib_uverbs_event_read).
+        if (event.error().code() == EIO) mark_lost();
+        break;
+      }
+      if (!*event) break;
+      const ibv_async_event& what = (*event)->get();
+      seen(what);
+      follow(what, port_changed, gids_changed);
+    }
+    if (state() == context_state::lost) {
+      if (!outcome) return failure(outcome.error());
+      return count;
+    }
+    if (port_changed || gids_changed)
+      if (auto asked = refresh_port(); !asked && outcome) outcome = asked;
+    if (gids_changed)
+      if (auto asked = refresh_gid(); !asked && outcome) outcome = asked;
+    if (!outcome) return failure(outcome.error());
+    return count;
+  }
+  [[nodiscard]] result<std::size_t> process_async_events() noexcept {
+    return process_async_events([](const ibv_async_event&) {});
   }
 
   /// Registers memory on the context's PD; the region belongs to the context until
@@ -163,6 +178,24 @@ class rdma_context {
     return regions_.remove(mr);
   }
 
+  /// Creates a queue pair on the context's PD, in RESET; it belongs to the context until destroy_qp
+  /// or reset(). Its completion queues are those of the context, or others that outlive it.
+  /// ESHUTDOWN while the context is not open; otherwise as ibvxx::create_qp.
+  [[nodiscard]] result<ibv_qp*> create_qp(ibv_qp_init_attr& attributes) noexcept {
+    return qps_.add(attributes);
+  }
+  /// Moves a queue pair of this context to ERR and destroys it. EINVAL for any other pointer, EBUSY
+  /// when leases of it are still held after config().release_timeout; after either, and after a
+  /// destroy that failed, it is still the context's.
+  [[nodiscard]] result<void> destroy_qp(const ibv_qp* qp) noexcept {
+    return qps_.remove(qp, deadline());
+  }
+  using qp_lease = qp_registry::lease;
+  /// A lease of a queue pair of this context, for posting to it: while the lease lives, neither
+  /// destroy_qp nor reset() takes the queue pair down. Hold it for a batch, not for ever. EINVAL
+  /// for any other pointer, ESHUTDOWN once a reset() has begun.
+  [[nodiscard]] result<qp_lease> use_qp(const ibv_qp* qp) noexcept { return qps_.use(qp); }
+
   // What it owns: null, -1 or 0 while it does not.
   [[nodiscard]] ibv_context* device() const noexcept { return locked(resources_.device); }
   [[nodiscard]] ibv_pd* pd() const noexcept { return locked(resources_.pd); }
@@ -181,23 +214,27 @@ class rdma_context {
   [[nodiscard]] std::size_t cq_count() const noexcept { return owned().cqs; }
   [[nodiscard]] context_inventory owned() const noexcept {
     const std::lock_guard lock(control_);
-    return inventory(resources_);
+    context_inventory inventory = resources_.inventory();
+    inventory.regions = regions_.size();
+    inventory.qps = qps_.size();
+    return inventory;
   }
 
-  // What it learned when it was opened; empty or 0 while nothing is owned.
+  // What it learned when it was opened, and from events since; empty or 0 while nothing is owned.
   [[nodiscard]] int port() const noexcept { return facts().port_number; }
   [[nodiscard]] ibv_port_attr port_attributes() const noexcept { return facts().port; }
   [[nodiscard]] ibv_device_attr device_attributes() const noexcept { return facts().device; }
-  [[nodiscard]] gid_choice gid() const noexcept { return facts().gid; }
+  /// The GID to talk from, and why it was chosen.
+  [[nodiscard]] gid_candidate gid() const noexcept { return facts().gid; }
   /// The configuration it was made with.
   [[nodiscard]] const context_config& config() const noexcept { return config_; }
   /// The memory registered by register_memory, in bytes.
   [[nodiscard]] std::size_t registered_bytes() const noexcept { return regions_.bytes(); }
 
  private:
-  enum class activity : std::uint8_t { none, enabling, resetting, asking };
+  enum class activity : std::uint8_t { none, asking, resetting };
 
-  /// One change of ownership at a time, without holding a lock while verbs run.
+  /// One change at a time, without holding a lock while verbs run.
   class exclusive {
    public:
     exclusive(rdma_context& context, activity what) noexcept : context_(context) {
@@ -217,26 +254,36 @@ class rdma_context {
     rdma_context& context_;
   };
 
-  [[nodiscard]] static bool complete(const impl::context_resources& r) noexcept {
-    return static_cast<bool>(r.epoll);
-  }
+  /// What lives on the resources but not among them.
+  struct outside_users {
+    const qp_registry& qps;
+    const memory_registry& regions;
+    [[nodiscard]] bool of_cq(const ibv_cq* cq) const noexcept { return cq && qps.uses(cq); }
+    [[nodiscard]] bool of_pd() const noexcept { return qps.size() + regions.size() != 0; }
+  };
+
+  /// The epoll descriptor goes in every reset, since closing it cannot fail to free it: a device
+  /// without it is what a reset left.
+  [[nodiscard]] bool complete() const noexcept { return static_cast<bool>(resources_.epoll); }
 
   [[nodiscard]] context_state state_locked() const noexcept {
     if (activity_ == activity::resetting) return context_state::releasing;
     if (!resources_.device) return context_state::disabled;
-    // The epoll descriptor goes in every reset, since closing it cannot fail to free it: without
-    // it, only remains are left.
-    if (!complete(resources_)) return context_state::releasing;
-    if (paused_by_hand_ || facts_.port.state != IBV_PORT_ACTIVE) return context_state::paused;
-    return context_state::enabled;
+    if (!complete()) return context_state::releasing;
+    if (lost_) return context_state::lost;
+    const bool usable = facts_.port.state == IBV_PORT_ACTIVE && facts_.gid.usable();
+    return usable && !paused_by_hand_ ? context_state::enabled : context_state::paused;
   }
 
+  [[nodiscard]] error not_open_locked(int code) const noexcept {
+    return error(verb::none, code)
+        .on(resources_.device.get())
+        .explain("the context is %s", name(state_locked()));
+  }
   [[nodiscard]] result<void> require_open_locked() const noexcept {
     const context_state now = state_locked();
     if (now == context_state::enabled || now == context_state::paused) return {};
-    return failure(error(verb::none, EAGAIN)
-                       .on(resources_.device.get())
-                       .explain("the context is %s", name(now)));
+    return failure(not_open_locked(EAGAIN));
   }
 
   template <class Owner>
@@ -250,70 +297,133 @@ class rdma_context {
     const std::lock_guard lock(control_);
     return index < owners.size() ? owners[index].get() : nullptr;
   }
-
   [[nodiscard]] impl::context_facts facts() const noexcept {
     const std::lock_guard lock(control_);
     return resources_.device ? facts_ : impl::context_facts{};
   }
 
-  [[nodiscard]] context_inventory inventory(const impl::context_resources& r) const noexcept {
-    const auto owned = [](const auto& owners) {
-      std::size_t count = 0;
-      for (const auto& owner : owners) count += owner ? 1U : 0U;
-      return count;
-    };
-    return {r.device ? 1U : 0U, r.pd ? 1U : 0U, r.epoll ? 1U : 0U,
-            owned(r.channels),  owned(r.cqs),   r.notification_cq ? 1U : 0U,
-            regions_.size()};
+  // Following events; all of these need the turn.
+
+  void mark_lost() noexcept {
+    const std::lock_guard lock(control_);
+    lost_ = true;
+  }
+  void follow(const ibv_async_event& event, bool& port_changed, bool& gids_changed) noexcept {
+    if (event.event_type == IBV_EVENT_DEVICE_FATAL) {
+      mark_lost();
+      return;
+    }
+    const auto ours = [&] { return event.element.port_num == facts_.port_number; };
+    switch (event.event_type) {
+      case IBV_EVENT_PORT_ACTIVE:
+      case IBV_EVENT_PORT_ERR:
+      case IBV_EVENT_LID_CHANGE:
+      case IBV_EVENT_PKEY_CHANGE:
+      case IBV_EVENT_SM_CHANGE:
+      case IBV_EVENT_CLIENT_REREGISTER:
+        port_changed = port_changed || ours();
+        break;
+      case IBV_EVENT_GID_CHANGE:
+        gids_changed = gids_changed || ours();
+        break;
+      default:
+        break;
+    }
+  }
+  [[nodiscard]] result<void> refresh_port() noexcept {
+    auto port = query_port(resources_.device, facts_.port_number);
+    if (!port) return failure(port.error());
+    const std::lock_guard lock(control_);
+    facts_.port = *port;
+    return {};
+  }
+  [[nodiscard]] result<void> refresh_gid() noexcept {
+    auto chosen = impl::catching_bad_alloc(
+        [this] { return impl::choose_configured_gid(config_, resources_.device, facts_); });
+    const std::lock_guard lock(control_);
+    if (chosen) {
+      facts_.gid = *chosen;
+      return {};
+    }
+    if (chosen.error().code() == ENODATA) facts_.gid = {};
+    return failure(chosen.error());
+  }
+
+  // Taking down.
+
+  [[nodiscard]] qp_registry::clock::time_point deadline() const noexcept {
+    return qp_registry::clock::now() + config_.release_timeout;
+  }
+  void open_gates() noexcept {
+    regions_.open(resources_.pd);
+    qps_.open(resources_.pd);
+  }
+  /// Takes what the flushed queue pairs left on the completion queues.
+  void drain() noexcept {
+    ibv_wc completions[16];
+    for (const unique_cq& cq : resources_.cqs) {
+      // Twice its size is more than can be on it, also if the provider still flushes.
+      for (int taken = 0; cq && taken <= 2 * cq->cqe;) {
+        const auto some = poll_cq(cq, completions);
+        if (!some || *some == 0) break;
+        taken += static_cast<int>(*some);
+      }
+    }
   }
 
   /// Needs the turn. The resources are moved aside first, so that nobody looks at owners that are
   /// going.
   [[nodiscard]] result<void> release_all() noexcept {
+    if (!resources_.device) return {};
+    if (!qps_.shut(deadline())) {
+      open_gates();
+      return failure(
+          error(verb::destroy_qp, EBUSY)
+              .on(resources_.device.get())
+              .explain("queue pairs are still in use after %lld ms; nothing was released",
+                       static_cast<long long>(config_.release_timeout.count())));
+    }
     result<void> outcome;
-    const auto keep_first = [&outcome](const error& e) {
-      if (outcome) outcome = failure(e);
+    const auto failed = [&](const error& e) {
+      const bool gone = lost_ && e.code() == EIO;
+      error told = e;
+      if (gone) told.explain("; device lost");
+      if (outcome) outcome = failure(told);
+      return gone;
     };
-    const bool regions_gone = regions_.close(keep_first);
+    qps_.destroy([this] { drain(); }, failed);
+    regions_.close(failed);
     impl::context_resources going;
     {
       const std::lock_guard lock(control_);
       going.swap(resources_);
     }
-    going.destroy(!regions_gone, keep_first);
-    const std::lock_guard lock(control_);
-    going.swap(resources_);
-    if (outcome) return outcome;
-    return failure(with_remains(outcome.error(), inventory(resources_)));
-  }
-
-  [[nodiscard]] static error with_remains(error e, const context_inventory& left) noexcept {
-    const struct {
-      std::size_t count;
-      const char* what;
-    } rows[] = {{left.regions, "MR"}, {left.notification_cqs, "notification CQ"},
-                {left.cqs, "CQ"},     {left.channels, "channel"},
-                {left.pds, "PD"},     {left.devices, "device"}};
-    const char* separator = "; left: ";
-    for (const auto& row : rows) {
-      if (row.count == 0) continue;
-      e.explain("%s%zu %s", separator, row.count, row.what);
-      separator = ", ";
+    going.destroy(outside_users{qps_, regions_}, failed);
+    {
+      const std::lock_guard lock(control_);
+      going.swap(resources_);
     }
-    return e;
+    if (outcome) return outcome;
+    return failure(detail::with_remains(outcome.error(), owned()));
   }
 
   void destroy_or_report() noexcept {
-    const bool regions_gone = regions_.close([](const error& e) { detail::report_teardown(e); });
+    if (!resources_.device) return;
+    qps_.shut();
+    qps_.destroy([this] { drain(); }, &detail::report_and_keep);
+    regions_.close(&detail::report_and_keep);
+    resources_.destroy_or_report(outside_users{qps_, regions_});
+    qps_.abandon();
     regions_.abandon();
-    resources_.destroy_or_report(!regions_gone);
   }
 
   void take(rdma_context& other) noexcept {
     resources_.swap(other.resources_);
     facts_ = other.facts_;
     paused_by_hand_ = std::exchange(other.paused_by_hand_, false);
-    regions_.take(other.regions_);
+    lost_ = std::exchange(other.lost_, false);
+    regions_.swap(other.regions_);
+    qps_.swap(other.qps_);
   }
 
   context_config config_;
@@ -323,8 +433,10 @@ class rdma_context {
   impl::context_resources resources_{};
   impl::context_facts facts_{};
   bool paused_by_hand_ = false;
-  memory_registry
-      regions_;  // has its own lock; declared last: regions go before the PD they were made from
+  bool lost_ = false;
+  // They have locks of their own, and come last: what was made from the PD goes before it.
+  memory_registry regions_;
+  qp_registry qps_;
 };
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND

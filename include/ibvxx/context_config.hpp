@@ -1,6 +1,8 @@
 // What to open, and how much of it.
 #pragma once
 
+#include <chrono>
+#include <ibvxx/gid_policy.hpp>
 #include <ibvxx/result.hpp>
 #include <string>
 
@@ -11,11 +13,14 @@ struct context_config {
   std::string device_name{};  ///< exact; empty: the first device with an active port
   int port = 0;               ///< counts from 1; 0: the first active port of the device
   int gid_index = -1;         ///< index into the port's GID table; -1: chosen, see choose_gid
+  gid_policy gids{};          ///< how it is chosen
   int comp_channels = 1;      ///< completion channels; 0: the completion queues are only polled
   int cqs = 1;     ///< completion queues, spread over channels and completion vectors in turn
   int cqe = 1024;  ///< entries of each completion queue
   bool clamp_cqe = false;       ///< cqe above the device's limit: take the limit instead of failing
   bool notification_cq = true;  ///< one more completion queue, on the first channel
+  /// How long reset() and destroy_qp() wait for threads that still use a queue pair (use_qp).
+  std::chrono::milliseconds release_timeout{1000};
 };
 
 namespace impl {
@@ -33,11 +38,11 @@ namespace impl {
     e.explain("context_config.cqs %d is below 1", config.cqs);
   else if (config.cqe < 1)
     e.explain("context_config.cqe %d is below 1", config.cqe);
-  else if (config.comp_channels > config.cqs)
-    e.explain("context_config.comp_channels %d is above cqs %d: a channel would have no queue",
-              config.comp_channels, config.cqs);
+  else if (config.release_timeout < std::chrono::milliseconds::zero())
+    e.explain("context_config.release_timeout %lld ms is below 0",
+              static_cast<long long>(config.release_timeout.count()));
   else
-    return {};
+    return check_policy(config.gids);
   return failure(e);
 }
 

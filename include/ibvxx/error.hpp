@@ -56,13 +56,19 @@ class error {
   /// room there is.
   [[nodiscard]] std::string_view detail() const noexcept { return {text_ + device_length_ + 1}; }
 
-  /// Names the device. Call it before `explain`.
+  /// Names the device; the detail stays.
   error& on(const char* device_name) noexcept {
     // The cap leaves the larger part of the room to the detail; kernel device names are rarely
     // longer than ten characters.
     const std::size_t length = device_name ? ::strnlen(device_name, max_device_name) : 0;
+    char* const from = text_ + device_length_ + 1;
+    char* const to = text_ + length + 1;
+    const auto room = static_cast<std::size_t>(text_ + sizeof text_ - 1 - to);
+    const std::size_t kept = detail().size() < room ? detail().size() : room;
+    std::memmove(to, from, kept);
+    to[kept] = '\0';
     if (length != 0) std::memcpy(text_, device_name, length);
-    text_[length] = text_[length + 1] = '\0';
+    text_[length] = '\0';
     device_length_ = static_cast<std::uint8_t>(length);
     return *this;
   }

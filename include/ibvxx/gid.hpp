@@ -1,9 +1,8 @@
-// GIDs: reading a port's table, and choosing the entry to talk from.
+// GIDs: reading a port's table, and telling what an entry is. Choosing one: gid_policy.hpp.
 #pragma once
 
 #include <infiniband/verbs.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <ibvxx/device.hpp>
@@ -105,58 +104,6 @@ enum class gid_family : std::uint8_t {
 /// The name of an ibv_gid_type.
 [[nodiscard]] constexpr const char* gid_type_name(std::uint32_t type) noexcept {
   return type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1" : "IB";
-}
-
-/// A GID that was chosen, and why.
-struct gid_choice {
-  ibv_gid_entry entry{};    ///< `entry.gid_index` and `entry.port_num` are the numbers that address
-                            ///< vectors take
-  const char* reason = "";  ///< for humans; static storage
-};
-
-/// How good an entry is to talk from: 0 is best. RoCE v2 is routed and preferred to v1; an entry
-/// that belongs to a network device to one that does not; link-local addresses, which reach no
-/// further than the link, come last whatever else holds.
-[[nodiscard]] inline int gid_rank(const ibv_gid_entry& entry) noexcept {
-  int rank = 0;
-  if (family(entry.gid) == gid_family::link_local) rank += 4;
-  if (entry.gid_type != IBV_GID_TYPE_ROCE_V2) rank += 2;
-  if (entry.ndev_ifindex == 0) rank += 1;
-  return rank;
-}
-
-[[nodiscard]] constexpr const char* gid_reason(int rank) noexcept {
-  constexpr const char* reasons[] = {
-      "RoCE v2 on a network device",
-      "RoCE v2 without a network device",
-      "on a network device; there is no RoCE v2 entry",
-      "without a network device; there is no RoCE v2 entry",
-      "RoCE v2 on a network device, but link-local: there is no other",
-      "RoCE v2, but link-local and without a network device: there is no other",
-      "on a network device, but link-local: there is no other",
-      "link-local and without a network device: there is no other",
-  };
-  return reasons[rank & 7];
-}
-
-/// Chooses the best entry of `port`; among equals the lowest index. On InfiniBand, where the table
-/// is the subnet manager's, index order decides. Returns false where the port has no entry but
-/// empty ones.
-[[nodiscard]] inline bool choose_gid(std::span<const ibv_gid_entry> entries, int port,
-                                     bool infiniband, gid_choice& chosen) noexcept {
-  const ibv_gid_entry* best = nullptr;
-  const auto worse = [&](const ibv_gid_entry& a, const ibv_gid_entry& b) {
-    const int rank_a = infiniband ? 0 : gid_rank(a), rank_b = infiniband ? 0 : gid_rank(b);
-    return rank_a != rank_b ? rank_a > rank_b : a.gid_index > b.gid_index;
-  };
-  for (const ibv_gid_entry& entry : entries) {
-    if (entry.port_num != static_cast<std::uint32_t>(port) || family(entry.gid) == gid_family::none)
-      continue;
-    if (!best || worse(*best, entry)) best = &entry;
-  }
-  if (!best) return false;
-  chosen = {*best, infiniband ? "first entry of an InfiniBand port" : gid_reason(gid_rank(*best))};
-  return true;
 }
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND

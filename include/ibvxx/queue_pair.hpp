@@ -136,9 +136,9 @@ template <class Attributes>
 
 /// Changes what `mask` (ibv_qp_attr_mask) names, as it stands: nothing is checked beforehand.
 /// EINVAL for a transition or a value that the kernel does not allow; which one it does not say.
-/// modify_qp_checked (qp_modify.hpp) does.
-[[nodiscard]] inline result<void> modify_qp(ref<ibv_qp> qp, ibv_qp_attr attributes,
-                                            int mask) noexcept {
+/// modify_qp (qp_modify.hpp) does.
+[[nodiscard]] inline result<void> modify_qp_unchecked(ref<ibv_qp> qp, ibv_qp_attr attributes,
+                                                      int mask) noexcept {
   if (!qp.get()) return impl::null_argument(verb::modify_qp, "qp");
   const ibv_qp_state before = qp->state;
   auto done =

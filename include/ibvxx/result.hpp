@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ibvxx/error.hpp>
+#include <new>
 #include <utility>
 
 #if __has_include(<version>)
@@ -44,6 +45,21 @@ namespace impl {
   if (code == 0) [[likely]]
     return {};
   return failure(error(call, code).on(context));
+}
+
+/// Runs `work`, which may allocate, and turns bad_alloc into an ENOMEM error. Without exceptions
+/// there is nothing to catch: the allocation function ends the program then.
+template <class Work>
+[[nodiscard]] auto catching_bad_alloc(Work&& work) noexcept -> decltype(work()) {
+#if defined(__cpp_exceptions)
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return failure(error(verb::allocate, ENOMEM));
+  }
+#else
+  return work();
+#endif
 }
 
 }  // namespace impl

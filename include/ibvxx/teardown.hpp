@@ -37,6 +37,12 @@ inline std::atomic<teardown_handler> current_teardown_handler{&write_teardown_li
   errno = saved;
 }
 
+/// A destructor's answer to a failed destroy: the handler is told, and the object stays alive.
+inline bool report_and_keep(const error& e) noexcept {
+  report_teardown(e);
+  return false;
+}
+
 }  // namespace detail
 
 /// Installs the process-wide handler and returns the one before; nullptr puts the default back,

@@ -146,6 +146,7 @@
   X(epoll_create1, "epoll_create1")                               \
   X(epoll_ctl, "epoll_ctl")                                       \
   X(epoll_wait, "epoll_wait")                                     \
+  X(poll, "poll")                                                 \
   X(eventfd, "eventfd")                                           \
   X(fcntl, "fcntl")                                               \
   X(close, "close")                                               \

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "sim_device.hpp"
 
@@ -57,6 +58,47 @@ ibv_device_attr device_description::default_limits() {
   return limits;
 }
 
+device_features device_features::all() {
+  device_features offers;
+  for (bool device_features::*one : {&device_features::thread_domains,
+                                     &device_features::parent_domains,
+                                     &device_features::xrc,
+                                     &device_features::memory_windows,
+                                     &device_features::device_memory,
+                                     &device_features::null_regions,
+                                     &device_features::dmabuf_regions,
+                                     &device_features::on_demand_paging,
+                                     &device_features::reregistration,
+                                     &device_features::advice,
+                                     &device_features::imports,
+                                     &device_features::extended_cqs,
+                                     &device_features::completion_details,
+                                     &device_features::cq_moderation,
+                                     &device_features::extended_qps,
+                                     &device_features::qp_create_flags,
+                                     &device_features::raw_packets,
+                                     &device_features::tag_matching,
+                                     &device_features::work_queues,
+                                     &device_features::flows,
+                                     &device_features::flow_actions,
+                                     &device_features::counters,
+                                     &device_features::real_time_values,
+                                     &device_features::rate_limits,
+                                     &device_features::connection_options})
+    offers.*one = true;
+  return offers;
+}
+
+device_description device_description::hardware(std::string name) {
+  device_description device;
+  device.name = std::move(name);
+  device.features = device_features::all();
+  device.profile = device_profile::hardware;
+  device.max_dm_size = 1U << 18;
+  device.limits.device_cap_flags |= IBV_DEVICE_XRC;
+  return device;
+}
+
 namespace {
 
 [[noreturn]] void refuse(const std::string& device, const std::string& why) {
@@ -91,6 +133,9 @@ void validate(const device_description& device) {
   if (device.completion_vectors < 1) refuse(device.name, "completion_vectors is below 1");
   if (device.limits.max_cqe < 1) refuse(device.name, "limits.max_cqe is below 1");
   if (device.limits.max_cq < 1) refuse(device.name, "limits.max_cq is below 1");
+  if (device.max_inline_data > 4096) refuse(device.name, "max_inline_data is above 4096");
+  if (device.max_dm_size > std::uint64_t{1} << 32)
+    refuse(device.name, "max_dm_size is above 4 GiB");
   for (std::size_t number = 1; number <= device.ports.size(); ++number)
     validate_port(device, number);
 }

@@ -79,6 +79,12 @@ void begin_ambient_session() {
   session_flag = true;
 }
 
+/// Calls that need no command to the kernel, or that get their answer all the same.
+[[nodiscard]] bool outlives_device(verb v) noexcept {
+  return v == verb::close_device || v == verb::get_async_event || v == verb::ack_async_event ||
+         v == verb::ack_cq_events || v == verb::poll_cq || v == verb::destroy_comp_channel;
+}
+
 }  // namespace
 
 namespace engine {
@@ -133,8 +139,10 @@ call::call(verb v, const void* object) noexcept : verb_(v) {
     ++state_->counts[static_cast<std::size_t>(v)];
     const decision decided = state_->plan.decide(v, index_, object);
     injected_ = decided.code;
-    if (!facts_of(v).data_path)
-      state_->trace.push_back({index_, v, object, state_->subject_of(v, object), injected_});
+    const record* subject = state_->subject_of(v, object);
+    if (injected_ == 0 && subject && subject->lost && *subject->lost && !outlives_device(v))
+      injected_ = EIO;  // as the kernel answers every command once the device is gone
+    if (!facts_of(v).data_path) state_->trace.push_back({index_, v, object, subject, injected_});
     if (decided.action) {
       lock_.unlock();
       decided.action();
@@ -160,48 +168,58 @@ void call::found(finding_kind kind, std::string text) noexcept {
   state_->objects.found(kind, std::move(text));
 }
 
-record* call::check(object_kind kind, const void* handle, bool ending) noexcept {
-  if (stale_) return nullptr;
-  const std::string here = std::string(name(verb_)) + " (call " + std::to_string(index_) + ")";
-  record* object = handle ? state_->objects.find(handle) : nullptr;
+std::string call::here() const {
+  return std::string(name(verb_)) + " (call " + std::to_string(index_) + ")";
+}
+
+void call::refuse_handle(object_kind kind, const void* handle, const record* object,
+                         bool ending) noexcept {
+  if (!state_) return;  // after the session's end: said so already
   if (!object) {
     char address[32];
     std::snprintf(address, sizeof address, "%p", handle);
     found(finding_kind::foreign_pointer,
-          here + " was given " + (handle ? address : "a null pointer") +
+          here() + " was given " + (handle ? address : "a null pointer") +
               ", which no verb of this session returned as " + name(kind));
-    return nullptr;
-  }
-  if (object->kind != kind) {
+  } else if (object->kind != kind) {
     found(finding_kind::wrong_kind,
-          here + " was given " + object->title + " where a " + name(kind) + " belongs");
-    return nullptr;
-  }
-  if (!object->live) {
+          here() + " was given " + object->title + " where a " + name(kind) + " belongs");
+  } else {
     found(ending ? finding_kind::double_destroy : finding_kind::use_after_destroy,
-          here + " on " + object->title + ", " + origin(*object) + ", destroyed by call " +
+          here() + " on " + object->title + ", " + origin(*object) + ", destroyed by call " +
               std::to_string(object->gone_by));
-    return nullptr;
   }
-  return object;
 }
 
-int call::retire(const void* handle) noexcept {
+int call::may_destroy(const void* handle) noexcept {
   record& object = *state_->objects.find(handle);
   if (injected_ != 0) {
     object.destroy_injected = true;
     return injected_;
   }
-  if (object.children != 0) {
-    found(finding_kind::destroyed_in_use,
-          std::string(name(verb_)) + " (call " + std::to_string(index_) + ") on " + object.title +
-              " while it is used by " + state_->objects.children_of(object));
-    // Only a context goes regardless: ibv_close_device returns 0 in every case, and its children
-    // dangle.
-    if (object.kind != object_kind::context) return EBUSY;
-  }
-  state_->objects.retire(object, index_);
-  return 0;
+  if (object.children == 0 || lost(handle)) return 0;
+  found(finding_kind::destroyed_in_use, here() + " on " + object.title + " while it is used by " +
+                                            state_->objects.children_of(object));
+  // Only a context goes regardless: ibv_close_device returns 0 in every case, and its children
+  // dangle.
+  return object.kind == object_kind::context ? 0 : EBUSY;
+}
+
+void call::destroy_regardless(const void* handle) noexcept {
+  const record& object = *state_->objects.find(handle);
+  if (object.children != 0)
+    found(finding_kind::destroyed_in_use, here() + " on " + object.title + " while it is used by " +
+                                              state_->objects.children_of(object));
+  retire(handle);
+}
+
+void call::retire(const void* handle) noexcept {
+  record& object = *state_->objects.find(handle);
+  if (!object.live) return;  // by another thread, while this one waited
+  if (object.kind == object_kind::context && lost(handle))
+    state_->objects.retire_tree(object, index_);
+  else
+    state_->objects.retire(object, index_);
 }
 
 }  // namespace ibvxx::shim

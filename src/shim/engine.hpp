@@ -3,11 +3,14 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <ibvxx/shim/session.hpp>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -35,6 +38,12 @@ struct session_state {
   std::vector<traced_call> trace;  // without the data path, which would grow it without end
   std::uint64_t calls = 0;
   std::array<std::uint64_t, verb_count> counts{};
+  bool registered = false;  // memory, before which fork support must be asked for
+  bool fork_ready = false;
+  /// How long a destroy that would wait for ever is let wait, in case another thread is about to
+  /// acknowledge.
+  std::chrono::milliseconds destroy_deadline{200};
+  std::condition_variable acknowledged{};
 
   [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
 };
@@ -100,19 +109,49 @@ class call {
     record* object = check(Sim::kind, handle, true);
     return object ? static_cast<Sim*>(object->storage.get()) : nullptr;
   }
+  /// Lets others in while this call waits for something, and comes back.
+  void unlock() noexcept { lock_.unlock(); }
+  void lock() noexcept { lock_.lock(); }
+  /// Waits on `condition` until `done()` or the session's deadline for blocking destroys; false if
+  /// that passed.
+  template <class Done>
+  [[nodiscard]] bool wait(std::condition_variable& condition, Done&& done) noexcept {
+    return condition.wait_for(lock_, state_->destroy_deadline, done);
+  }
+
   [[nodiscard]] record* record_of(const void* handle) const noexcept {
     return state_->objects.find(handle);
   }
 
   /// Writes down a new object, whose storage holds its `handle`.
   template <class Sim>
-  void add(const std::shared_ptr<Sim>& made, const void* handle, const std::string& device,
-           std::initializer_list<record*> parents) {
-    state_->objects.add(Sim::kind, handle, made, device, verb_, index_, parents);
+  record& add(const std::shared_ptr<Sim>& made, const void* handle, const std::string& device,
+              std::span<record* const> parents) {
+    return state_->objects.add(Sim::kind, handle, made, device, verb_, index_, parents);
   }
-  /// Decides a destroy: 0 and the object is retired, or the errno and it stays (injected, or EBUSY
-  /// while others need it).
-  [[nodiscard]] int retire(const void* handle) noexcept;
+  template <class Sim>
+  record& add(const std::shared_ptr<Sim>& made, const void* handle, const std::string& device,
+              std::initializer_list<record*> parents) {
+    return add(made, handle, device, std::span(parents.begin(), parents.size()));
+  }
+  /// Decides a destroy: 0, or the errno and the object stays (injected, or EBUSY while others need
+  /// it).
+  [[nodiscard]] int may_destroy(const void* handle) noexcept;
+  /// The object is gone.
+  void retire(const void* handle) noexcept;
+  /// Both.
+  [[nodiscard]] int destroy(const void* handle) noexcept {
+    const int code = may_destroy(handle);
+    if (code == 0) retire(handle);
+    return code;
+  }
+  /// The same for a verb that returns nothing: the object goes, whoever still needs it.
+  void destroy_regardless(const void* handle) noexcept;
+  /// Whether the device of the object is gone.
+  [[nodiscard]] bool lost(const void* handle) const noexcept {
+    const record& object = *record_of(handle);
+    return object.lost && *object.lost;
+  }
 
   /// What a refused call returns, by convention: the injected errno, else `otherwise`.
   [[nodiscard]] int refuse_code(int otherwise = EINVAL) const noexcept {
@@ -129,8 +168,20 @@ class call {
 
   void found(finding_kind kind, std::string text) noexcept;
 
+  /// "ibv_destroy_cq (call 17)": how findings begin.
+  [[nodiscard]] std::string here() const;
+
  private:
-  [[nodiscard]] record* check(object_kind kind, const void* handle, bool ending) noexcept;
+  [[nodiscard]] record* check(object_kind kind, const void* handle, bool ending) noexcept {
+    record* object = state_ && handle ? state_->objects.find(handle) : nullptr;
+    if (object && object->kind == kind && object->live) [[likely]]
+      return object;
+    refuse_handle(kind, handle, object, ending);
+    return nullptr;
+  }
+  /// Writes down what is wrong with a handle.
+  void refuse_handle(object_kind kind, const void* handle, const record* object,
+                     bool ending) noexcept;
 
   std::unique_lock<std::mutex> lock_;
   session_state* state_ = nullptr;

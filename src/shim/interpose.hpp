@@ -4,11 +4,16 @@
 #include <infiniband/verbs.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <ibvxx/shim/device.hpp>
+#include <initializer_list>
+#include <memory>
+#include <span>
 #include <type_traits>
 
 #include "engine.hpp"
 #include "real.hpp"
+#include "sim_device.hpp"
 
 namespace ibvxx::shim {
 
@@ -39,7 +44,58 @@ inline bool fill_gid_entry(const port_description& port, std::uint32_t number, s
   return true;
 }
 
+/// Writes down a new object, and counts it among its device's.
+template <class Sim>
+record& enroll(call& c, const std::shared_ptr<Sim>& made, const void* handle, sim_device& device,
+               std::span<record* const> parents) {
+  record& object = c.add(made, handle, device.described.name, parents);
+  object.population = &device.population[static_cast<std::size_t>(Sim::kind)];
+  ++*object.population;
+  object.lost = &device.lost;
+  return object;
+}
+template <class Sim>
+record& enroll(call& c, const std::shared_ptr<Sim>& made, const void* handle, sim_device& device,
+               std::initializer_list<record*> parents) {
+  return enroll(c, made, handle, device, std::span(parents.begin(), parents.size()));
+}
+
+/// Whether the device holds as many objects of a kind as it can.
+[[nodiscard]] inline bool is_full(const sim_device& device, object_kind kind, int limit) noexcept {
+  return limit >= 0 &&
+         device.population[static_cast<std::size_t>(kind)] >= static_cast<unsigned>(limit);
+}
+
+/// The number by which the kernel would know what this call makes.
+[[nodiscard]] inline std::uint32_t handle_of(const call& c) noexcept {
+  return static_cast<std::uint32_t>(c.index());
+}
+
+/// The live object of a kind with this kernel handle, on one device, or null.
+template <class Sim>
+[[nodiscard]] Sim* find_handle(const call& c, const sim_device& device,
+                               std::uint32_t handle) noexcept {
+  for (const record& object : c.state().objects.records()) {
+    if (!object.live || object.kind != Sim::kind) continue;
+    auto* candidate = static_cast<Sim*>(object.storage.get());
+    if (candidate->context->device.get() == &device && candidate->verbs.handle == handle)
+      return candidate;
+  }
+  return nullptr;
+}
+
 /// Puts the operations that verbs.h calls through the context in place, family by family.
-void install_completion_operations(ibv_context& context) noexcept;
+void install_device_operations(verbs_context& context) noexcept;
+void install_domain_operations(verbs_context& context) noexcept;
+void install_memory_operations(verbs_context& context) noexcept;
+void install_memory_window_operations(verbs_context& context) noexcept;
+void install_device_memory_operations(verbs_context& context) noexcept;
+void install_completion_operations(verbs_context& context) noexcept;
+void install_queue_pair_operations(verbs_context& context) noexcept;
+void install_qp_state_operations(verbs_context& context) noexcept;
+void install_posting_operations(verbs_context& context) noexcept;
+void install_receive_operations(verbs_context& context) noexcept;
+void install_work_queue_operations(verbs_context& context) noexcept;
+void install_flow_operations(verbs_context& context) noexcept;
 
 }  // namespace ibvxx::shim

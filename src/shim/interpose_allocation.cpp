@@ -13,24 +13,25 @@ namespace {
   return c.forwarded() || !c.failing();
 }
 
-[[nodiscard]] void* allocate(std::size_t size) {
-  if (admitted())
-    if (void* memory = std::malloc(size != 0 ? size : 1)) return memory;
-  throw std::bad_alloc();
+[[nodiscard]] void* try_allocate(std::size_t size) noexcept {
+  return admitted() ? std::malloc(size != 0 ? size : 1) : nullptr;
 }
 
-[[nodiscard]] void* allocate(std::size_t size, std::align_val_t alignment) {
+[[nodiscard]] void* try_allocate(std::size_t size, std::align_val_t alignment) noexcept {
   const auto boundary = static_cast<std::size_t>(alignment);
   // aligned_alloc wants a multiple of the alignment.
-  if (admitted())
-    if (void* memory = std::aligned_alloc(boundary, (size + boundary) & ~(boundary - 1)))
-      return memory;
+  return admitted() ? std::aligned_alloc(boundary, (size + boundary) & ~(boundary - 1)) : nullptr;
+}
+
+template <class... Alignment>
+[[nodiscard]] void* allocate(std::size_t size, Alignment... alignment) {
+  if (void* memory = try_allocate(size, alignment...)) return memory;
   throw std::bad_alloc();
 }
 
 }  // namespace
 
-// The nothrow forms of the standard library call these.
+// Every form, also those that the standard library builds on others: AddressSanitizer's do not.
 void* operator new(std::size_t size) {
   return allocate(size);
 }
@@ -42,6 +43,18 @@ void* operator new(std::size_t size, std::align_val_t alignment) {
 }
 void* operator new[](std::size_t size, std::align_val_t alignment) {
   return allocate(size, alignment);
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return try_allocate(size);
+}
+void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
+  return try_allocate(size);
+}
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return try_allocate(size, alignment);
+}
+void* operator new[](std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return try_allocate(size, alignment);
 }
 void operator delete(void* memory) noexcept {
   std::free(memory);
@@ -65,5 +78,17 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
   std::free(memory);
 }

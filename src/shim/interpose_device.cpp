@@ -1,5 +1,7 @@
 // Devices: the list, opening and closing, queries.
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +41,8 @@ int query_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, st
   answer.max_vl_num = 1;
   answer.phys_state = port->state == IBV_PORT_ACTIVE ? 5 : 3;  // LinkUp, Disabled (IBA 14.2.5.6)
   answer.link_layer = port->link_layer;
+  // RoCE has no packets without a GRH (measured).
+  if (port->link_layer == IBV_LINK_LAYER_ETHERNET) answer.flags = IBV_QPF_GRH_REQUIRED;
   std::memcpy(out, &answer, std::min(size, sizeof answer));
   return 0;
 }
@@ -48,9 +52,50 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input*, ibv_
   call c(verb::query_device_ex, context);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_code();
+  ibv_device_attr_ex answer{};
+  const device_features& offers = owner->offers();
+  answer.orig_attr = owner->limits();
+  answer.device_cap_flags_ex = owner->limits().device_cap_flags;
+  answer.phys_port_cnt_ex = owner->limits().phys_port_cnt;
+  answer.max_dm_size = owner->device->described.max_dm_size;
+  if (offers.work_queues) {
+    answer.max_wq_type_rq = 1U << 20;
+    answer.rss_caps.max_rwq_indirection_tables = 1U << 16;
+    answer.rss_caps.max_rwq_indirection_table_size = 1U << 11;
+  }
+  if (offers.cq_moderation) answer.cq_mod_caps = {UINT16_MAX, 4095};
+  if (offers.tag_matching) answer.tm_caps = {64, 127, IBV_TM_CAP_RC, 1U << 10, 1};
+  if (offers.on_demand_paging) answer.odp_caps.general_caps = IBV_ODP_SUPPORT;
   std::memset(out, 0, size);
-  out->orig_attr = owner->device->described.limits;
+  std::memcpy(out, &answer, std::min(size, sizeof answer));
   return 0;
+}
+
+// Counts calls instead of nanoseconds, so that the same program gets the same answers.
+int query_rt_values(ibv_context* context, ibv_values_ex* values) {
+  call c(verb::query_rt_values_ex, context);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || !values || c.failing()) return c.refuse_code();
+  if (!owner->offers().real_time_values) return EOPNOTSUPP;
+  if ((values->comp_mask & ~std::uint32_t{IBV_VALUES_MASK_RAW_CLOCK}) != 0) return EINVAL;
+  if ((values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) != 0)
+    values->raw_clock = {0, static_cast<long>(c.index() % 1'000'000'000)};
+  return 0;
+}
+
+/// The device whose command descriptor this is, or a duplicate of it.
+[[nodiscard]] std::shared_ptr<sim_device> device_of(const call& c, int cmd_fd) noexcept {
+  struct stat given {};
+  if (::fstat(cmd_fd, &given) != 0) return nullptr;
+  for (const record& object : c.state().objects.records()) {
+    if (!object.live || object.kind != object_kind::context) continue;
+    const auto* context = static_cast<const sim_context*>(object.storage.get());
+    struct stat own {};
+    if (::fstat(context->verbs.context.cmd_fd, &own) == 0 && own.st_ino == given.st_ino &&
+        own.st_dev == given.st_dev)
+      return context->device;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -60,15 +105,15 @@ void sim_context::close_descriptors() noexcept {
     if (const int open = std::exchange(fd, -1); open != -1) real::close(open);
 }
 
-std::shared_ptr<sim_context> make_context(const std::shared_ptr<sim_device>& device) {
+std::shared_ptr<sim_context> make_context(const std::shared_ptr<sim_device>& device, int cmd_fd) {
   auto made = std::make_shared<sim_context>();
-  for (int& fd : made->descriptors)
-    if ((fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) == -1) return nullptr;
+  if ((made->descriptors[0] = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) == -1) return nullptr;
+  // A file of its own, so that its duplicates are known again by the inode.
+  if (cmd_fd == -1 && (cmd_fd = ::memfd_create("uverbs", MFD_CLOEXEC)) == -1) return nullptr;
+  made->descriptors[1] = cmd_fd;
   made->device = device;
   verbs_context& verbs = made->verbs;
   verbs.sz = sizeof verbs;
-  verbs.query_port = &query_port;
-  verbs.query_device_ex = &query_device_ex;
   ibv_context& context = verbs.context;
   context.device = &device->verbs;
   context.async_fd = made->descriptors[0];
@@ -76,7 +121,19 @@ std::shared_ptr<sim_context> make_context(const std::shared_ptr<sim_device>& dev
   context.num_comp_vectors = device->described.completion_vectors;
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   context.mutex = PTHREAD_MUTEX_INITIALIZER;
-  install_completion_operations(context);
+  verbs.query_port = &query_port;
+  verbs.query_device_ex = &query_device_ex;
+  verbs.query_rt_values = &query_rt_values;
+  install_domain_operations(verbs);
+  install_memory_operations(verbs);
+  install_memory_window_operations(verbs);
+  install_device_memory_operations(verbs);
+  install_completion_operations(verbs);
+  install_queue_pair_operations(verbs);
+  install_posting_operations(verbs);
+  install_receive_operations(verbs);
+  install_work_queue_operations(verbs);
+  install_flow_operations(verbs);
   return made;
 }
 
@@ -103,7 +160,7 @@ ibv_device** ibv_get_device_list(int* num_devices) {
 void ibv_free_device_list(ibv_device** list) {
   call c(verb::free_device_list, list);
   if (c.forwarded()) return forward<void>("ibv_free_device_list", list);
-  if (c.ending<sim_device_list>(list)) static_cast<void>(c.retire(list));
+  if (c.ending<sim_device_list>(list)) static_cast<void>(c.destroy(list));
 }
 
 ibv_context* ibv_open_device(ibv_device* device) {
@@ -125,6 +182,21 @@ ibv_context* ibv_open_device(ibv_device* device) {
   auto made = make_context(*found);
   if (!made) return nullptr;
   c.add(made, &made->verbs.context, (*found)->described.name, {});
+  c.record_of(&made->verbs.context)->lost = &(*found)->lost;
+  return &made->verbs.context;
+}
+
+// On success the descriptor is the context's, and closing the device closes it (manual page).
+ibv_context* ibv_import_device(int cmd_fd) {
+  call c(verb::import_device, nullptr);
+  if (c.forwarded()) return forward<ibv_context*>("ibv_import_device", cmd_fd);
+  if (c.failing()) return c.refuse_pointer();
+  const auto device = device_of(c, cmd_fd);
+  if (!device) return c.refuse_pointer(cmd_fd < 0 ? EINVAL : ENODEV);  // measured
+  if (!device->described.features.imports) return c.refuse_pointer(EOPNOTSUPP);
+  auto made = make_context(device, cmd_fd);
+  if (!made) return nullptr;
+  c.add(made, &made->verbs.context, device->described.name, {}).lost = &device->lost;
   return &made->verbs.context;
 }
 
@@ -133,7 +205,7 @@ int ibv_close_device(ibv_context* context) {
   if (c.forwarded()) return forward<int>("ibv_close_device", context);
   auto* ending = c.ending<sim_context>(context);
   if (!ending) return c.refuse_minus_one();
-  const int code = c.retire(context);
+  const int code = c.destroy(context);
   if (code == 0) ending->close_descriptors();
   return code;
 }
@@ -214,6 +286,30 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
     }
   }
   return static_cast<ssize_t>(count);
+}
+
+/// Private to libibverbs, but exported, and used by librdmacm and others.
+int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
+  if (!engine::in_session()) return forward<int>("ibv_query_gid_type", context, port, index, type);
+  call c(verb::query_gid_ex, context);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || !type || c.failing()) return c.refuse_minus_one();
+  const port_description* described = find_port(*owner->device, port);
+  if (!described || index >= static_cast<unsigned>(described->gid_table_size))
+    return c.refuse_minus_one();
+  const bool v2 =
+      index < described->gids.size() && described->gids[index].type == IBV_GID_TYPE_ROCE_V2;
+  *type = v2 ? 1 : 0;  // IBV_GID_TYPE_SYSFS_ROCE_V2, ..._IB_ROCE_V1
+  return 0;
+}
+
+int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
+  call c(verb::get_pkey_index, context);
+  if (c.forwarded()) return forward<int>("ibv_get_pkey_index", context, port, pkey);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_minus_one();
+  if (!find_port(*owner->device, port) || pkey != 0xffff) return c.refuse_minus_one(ENOENT);
+  return 0;
 }
 
 int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* out) {

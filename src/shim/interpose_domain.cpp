@@ -1,6 +1,103 @@
-// Protection domains.
+// Protection domains, thread domains, parent domains, and XRC domains.
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "interpose.hpp"
 #include "sim_objects.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attributes) {
+  call c(verb::alloc_td, context);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_pointer();
+  if (!owner->offers().thread_domains || (attributes && attributes->comp_mask != 0))
+    return c.refuse_pointer(EOPNOTSUPP);
+  auto made = std::make_shared<sim_td>();
+  made->context = owner;
+  made->verbs.context = context;
+  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  return &made->verbs;
+}
+
+int dealloc_td(ibv_td* td) {
+  call c(verb::dealloc_td, td);
+  return c.ending<sim_td>(td) ? c.destroy(td) : c.refuse_code();
+}
+
+ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attributes) {
+  call c(verb::alloc_parent_domain, context);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (!owner->offers().parent_domains) return c.refuse_pointer(EOPNOTSUPP);
+  // Checks of mlx5 (rdma-core 44, providers/mlx5/verbs.c).
+  constexpr unsigned known =
+      IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+  if ((attributes->comp_mask & ~known) != 0) return c.refuse_pointer(EINVAL);
+  auto* base = c.use<sim_pd>(attributes->pd);
+  if (!base || (attributes->td && !c.use<sim_td>(attributes->td))) return c.refuse_pointer();
+  auto made = std::make_shared<sim_pd>();
+  made->context = owner;
+  made->domain = base->domain;
+  made->verbs.context = context;
+  made->verbs.handle = base->verbs.handle;
+  enroll(c, made, &made->verbs, *owner->device,
+         {c.record_of(context), c.record_of(attributes->pd), c.record_of(attributes->td)});
+  return &made->verbs;
+}
+
+ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attributes) {
+  call c(verb::open_xrcd, context);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (!owner->offers().xrc) return c.refuse_pointer(EOPNOTSUPP);
+  constexpr unsigned needed = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+  if (attributes->comp_mask != needed) return c.refuse_pointer(EINVAL);
+  if ((attributes->oflags & ~(O_CREAT | O_EXCL)) != 0) return c.refuse_pointer(EINVAL);
+  auto made = std::make_shared<sim_xrcd>();
+  made->context = owner;
+  made->verbs.context = context;
+  if (attributes->fd == -1) {
+    // A private domain can only be new (ib_uverbs_open_xrcd).
+    if ((attributes->oflags & O_CREAT) == 0) return c.refuse_pointer(EINVAL);
+  } else {
+    struct stat file {};
+    if (::fstat(attributes->fd, &file) != 0) return c.refuse_pointer(EBADF);
+    made->device = file.st_dev;
+    made->inode = file.st_ino;
+    const void* shared = nullptr;
+    for (const record& object : c.state().objects.records()) {
+      if (!object.live || object.kind != object_kind::xrcd) continue;
+      const auto* other = static_cast<const sim_xrcd*>(object.storage.get());
+      if (other->inode == made->inode && other->device == made->device &&
+          other->context->device == owner->device)
+        shared = other->domain;
+    }
+    if (!shared && (attributes->oflags & O_CREAT) == 0) return c.refuse_pointer(EAGAIN);
+    if (shared && (attributes->oflags & O_EXCL) != 0) return c.refuse_pointer(EINVAL);
+    if (shared) made->domain = shared;
+  }
+  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  return &made->verbs;
+}
+
+int close_xrcd(ibv_xrcd* xrcd) {
+  call c(verb::close_xrcd, xrcd);
+  return c.ending<sim_xrcd>(xrcd) ? c.destroy(xrcd) : c.refuse_code();
+}
+
+}  // namespace
+
+void install_domain_operations(verbs_context& context) noexcept {
+  context.alloc_td = &alloc_td;
+  context.dealloc_td = &dealloc_td;
+  context.alloc_parent_domain = &alloc_parent_domain;
+  context.open_xrcd = &open_xrcd;
+  context.close_xrcd = &close_xrcd;
+}
+
+}  // namespace ibvxx::shim
 
 using namespace ibvxx;
 using namespace ibvxx::shim;
@@ -12,19 +109,57 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (c.forwarded()) return forward<ibv_pd*>("ibv_alloc_pd", context);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
+  if (is_full(*owner->device, object_kind::pd, owner->limits().max_pd))
+    return c.refuse_pointer(owner->out_of_room());
   auto made = std::make_shared<sim_pd>();
   made->context = owner;
   made->verbs.context = context;
-  made->verbs.handle = static_cast<std::uint32_t>(c.index());
-  c.add(made, &made->verbs, owner->device->described.name, {c.record_of(context)});
+  made->verbs.handle = handle_of(c);
+  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
   return &made->verbs;
 }
 
 int ibv_dealloc_pd(ibv_pd* pd) {
   call c(verb::dealloc_pd, pd);
   if (c.forwarded()) return forward<int>("ibv_dealloc_pd", pd);
-  if (!c.ending<sim_pd>(pd)) return c.refuse_code();
-  return c.retire(pd);
+  auto* ending = c.ending<sim_pd>(pd);
+  if (!ending) return c.refuse_code();
+  if (ending->imported) {
+    c.found(finding_kind::wrong_kind, c.here() + " on " + c.record_of(pd)->title +
+                                          ", which was imported: it is unimported, not destroyed");
+    return c.refuse_code();
+  }
+  return c.destroy(pd);
+}
+
+ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
+  call c(verb::import_pd, context);
+  if (c.forwarded()) return forward<ibv_pd*>("ibv_import_pd", context, handle);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_pointer();
+  if (!owner->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
+  const auto* original = find_handle<sim_pd>(c, *owner->device, handle);
+  if (!original) return c.refuse_pointer(ENOENT);
+  auto made = std::make_shared<sim_pd>();
+  made->context = owner;
+  made->domain = original->domain;
+  made->imported = true;
+  made->verbs.context = context;
+  made->verbs.handle = handle;
+  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  return &made->verbs;
+}
+
+void ibv_unimport_pd(ibv_pd* pd) {
+  call c(verb::unimport_pd, pd);
+  if (c.forwarded()) return forward<void>("ibv_unimport_pd", pd);
+  auto* ending = c.ending<sim_pd>(pd);
+  if (!ending) return;
+  if (!ending->imported)
+    c.found(finding_kind::wrong_kind,
+            c.here() + " on " + c.record_of(pd)->title + ", which was allocated, not imported");
+  else
+    c.destroy_regardless(pd);
 }
 
 }  // extern "C"

@@ -19,6 +19,32 @@ const char* name(object_kind kind) noexcept {
       return "completion channel";
     case object_kind::cq:
       return "CQ";
+    case object_kind::td:
+      return "thread domain";
+    case object_kind::xrcd:
+      return "XRC domain";
+    case object_kind::mw:
+      return "memory window";
+    case object_kind::dm:
+      return "device memory";
+    case object_kind::qp:
+      return "QP";
+    case object_kind::srq:
+      return "SRQ";
+    case object_kind::ah:
+      return "AH";
+    case object_kind::wq:
+      return "WQ";
+    case object_kind::rwq_ind_table:
+      return "indirection table";
+    case object_kind::flow:
+      return "flow";
+    case object_kind::flow_action:
+      return "flow action";
+    case object_kind::counters:
+      return "counters";
+    case object_kind::multicast_membership:
+      return "multicast membership";
     case object_kind::descriptor:
       return "descriptor";
   }
@@ -43,6 +69,10 @@ const char* name(finding_kind kind) noexcept {
       return "wrong kind of object";
     case finding_kind::double_close:
       return "double close";
+    case finding_kind::unacknowledged_events:
+      return "unacknowledged events";
+    case finding_kind::over_acknowledged_events:
+      return "over-acknowledged events";
     case finding_kind::unfired_rule:
       return "unfired rule";
   }
@@ -63,7 +93,7 @@ record& ledger::append(record&& made) {
 
 record& ledger::add(object_kind kind, const void* handle, std::shared_ptr<void> storage,
                     const std::string& device, verb maker, std::uint64_t made_by,
-                    std::initializer_list<record*> parents) {
+                    std::span<record* const> parents) {
   record made{};
   made.kind = kind;
   made.handle = handle;
@@ -76,6 +106,7 @@ record& ledger::add(object_kind kind, const void* handle, std::shared_ptr<void> 
   for (record* parent : parents)
     if (parent && std::find(made.parents.begin(), made.parents.end(), parent) == made.parents.end())
       made.parents.push_back(parent);
+  if (!made.parents.empty()) made.lost = made.parents.front()->lost;
   record& object = append(std::move(made));
   by_handle_[handle] = &object;
   return object;
@@ -102,11 +133,27 @@ record* ledger::find_descriptor(int fd) const noexcept {
   return found == by_descriptor_.end() ? nullptr : found->second;
 }
 
+void ledger::adopt(record& object, record& from, record& to) {
+  std::replace(object.parents.begin(), object.parents.end(), &from, &to);
+  --from.children;
+  ++to.children;
+}
+
 void ledger::retire(record& object, std::uint64_t gone_by) noexcept {
   object.live = false;
   object.gone_by = gone_by;
   --live_[static_cast<std::size_t>(object.kind)];
+  if (object.population) --*object.population;
   for (record* parent : object.parents) --parent->children;
+}
+
+void ledger::retire_tree(record& root, std::uint64_t gone_by) noexcept {
+  // The youngest first, so that no parent goes before its children.
+  for (auto object = records_.rbegin(); object != records_.rend(); ++object)
+    if (object->live &&
+        std::find(object->parents.begin(), object->parents.end(), &root) != object->parents.end())
+      retire_tree(*object, gone_by);
+  retire(root, gone_by);
 }
 
 std::size_t ledger::live() const noexcept {

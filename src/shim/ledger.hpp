@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <deque>
 #include <ibvxx/shim/ledger.hpp>
-#include <initializer_list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,9 +25,11 @@ struct record {
   bool live = true;
   bool destroy_injected =
       false;  ///< a rule made a destroy of it fail: that it stays is the rule's doing
+  const bool* lost = nullptr;  ///< whether its device is gone; null for what belongs to none
   std::vector<record*> parents;
-  unsigned children = 0;          ///< live objects made from it
-  std::shared_ptr<void> storage;  ///< keeps the memory, so that late uses hit no freed memory
+  unsigned children = 0;           ///< live objects made from it
+  unsigned* population = nullptr;  ///< its device's count of live objects of its kind
+  std::shared_ptr<void> storage;   ///< keeps the memory, so that late uses hit no freed memory
 };
 
 /// Not synchronised: whoever holds the engine's lock may use it.
@@ -36,7 +38,7 @@ class ledger {
   /// Writes down a new object. Null parents are passed over.
   record& add(object_kind kind, const void* handle, std::shared_ptr<void> storage,
               const std::string& device, verb maker, std::uint64_t made_by,
-              std::initializer_list<record*> parents);
+              std::span<record* const> parents);
   record& add_descriptor(int fd, verb maker, std::uint64_t made_by);
 
   /// The record of a handle, alive or not; null for one that was never made here.
@@ -44,8 +46,13 @@ class ledger {
   /// The latest record of a descriptor number.
   [[nodiscard]] record* find_descriptor(int fd) const noexcept;
 
+  /// The object gets one parent in place of another.
+  void adopt(record& object, record& from, record& to);
   /// The object is gone: its parents lose a child.
   void retire(record& object, std::uint64_t gone_by) noexcept;
+
+  /// The same for everything that was made from it, too: a device that is gone takes them along.
+  void retire_tree(record& root, std::uint64_t gone_by) noexcept;
 
   [[nodiscard]] std::size_t live() const noexcept;
   [[nodiscard]] std::size_t live(object_kind kind) const noexcept {

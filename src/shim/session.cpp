@@ -5,24 +5,42 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "engine.hpp"
 #include "sim_device.hpp"
+#include "sim_events.hpp"
 #include "verb_facts.hpp"
 
 namespace ibvxx::shim {
 namespace {
 
-[[nodiscard]] port_description& device_port(session_state& state, const std::string& device,
-                                            int port) {
-  for (const auto& candidate : state.devices) {
-    if (candidate->described.name != device) continue;
-    auto& ports = candidate->described.ports;
-    if (port < 1 || static_cast<std::size_t>(port) > ports.size())
-      throw std::logic_error("shim: device '" + device + "' has no port " + std::to_string(port));
-    return ports[static_cast<std::size_t>(port) - 1];
-  }
-  throw std::logic_error("shim: there is no simulated device '" + device + "'");
+[[nodiscard]] sim_device& find_device(session_state& state, const std::string& name) {
+  for (const auto& device : state.devices)
+    if (device->described.name == name) return *device;
+  throw std::logic_error("shim: there is no simulated device '" + name + "'");
+}
+
+[[nodiscard]] port_description& find_port(sim_device& device, int port) {
+  auto& ports = device.described.ports;
+  if (port < 1 || static_cast<std::size_t>(port) > ports.size())
+    throw std::logic_error("shim: device '" + device.described.name + "' has no port " +
+                           std::to_string(port));
+  return ports[static_cast<std::size_t>(port) - 1];
+}
+
+[[nodiscard]] sim_cq& find_cq(session_state& state, const ibv_cq* cq) {
+  const record* object = state.objects.find(cq);
+  if (!object || !object->live || object->kind != object_kind::cq)
+    throw std::logic_error("shim: that is no live CQ of this session");
+  return *static_cast<sim_cq*>(object->storage.get());
+}
+
+[[nodiscard]] ibv_async_event port_event(ibv_event_type type, int port) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.port_num = port;
+  return event;
 }
 
 }  // namespace
@@ -55,9 +73,20 @@ fault session::at(verb call) {
 }
 
 fault session::fail(verb call) {
-  if (call == verb::free_device_list)
-    throw std::logic_error("shim: ibv_free_device_list cannot fail");
-  return at(call);
+  switch (call) {
+    case verb::free_device_list:
+    case verb::unimport_pd:
+    case verb::unimport_mr:
+    case verb::unimport_dm:
+    case verb::is_fork_initialized:
+    case verb::query_qp_data_in_order:
+    case verb::end_poll:
+    case verb::wr_start:
+    case verb::wr_abort:
+      throw std::logic_error(std::string("shim: ") + name(call) + " cannot fail");
+    default:
+      return at(call);
+  }
 }
 
 void session::forgive() {
@@ -121,19 +150,75 @@ std::vector<finding> session::finish() {
 void session::set_port_state(const std::string& device, int port, ibv_port_state state) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  device_port(seen.state, device, port).state = state;
+  sim_device& changed = find_device(seen.state, device);
+  ibv_port_state& current = find_port(changed, port).state;
+  const bool was_active = std::exchange(current, state) == IBV_PORT_ACTIVE;
+  if (was_active != (state == IBV_PORT_ACTIVE))
+    raise_async_event(seen.state, changed,
+                      port_event(was_active ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE, port));
 }
 
 void session::set_gid(const std::string& device, int port, int index, const gid_slot& slot) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  port_description& described = device_port(seen.state, device, port);
+  sim_device& changed = find_device(seen.state, device);
+  port_description& described = find_port(changed, port);
   if (index < 0 || index >= described.gid_table_size)
     throw std::logic_error("shim: GID index " + std::to_string(index) + " is outside 0.." +
                            std::to_string(described.gid_table_size - 1));
   const auto position = static_cast<std::size_t>(index);
   if (described.gids.size() <= position) described.gids.resize(position + 1);
   described.gids[position] = slot;
+  raise_async_event(seen.state, changed, port_event(IBV_EVENT_GID_CHANGE, port));
+}
+
+void session::raise(const std::string& device, ibv_event_type type, int port) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  sim_device& where = find_device(seen.state, device);
+  switch (type) {
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+    case IBV_EVENT_LID_CHANGE:
+    case IBV_EVENT_PKEY_CHANGE:
+    case IBV_EVENT_SM_CHANGE:
+    case IBV_EVENT_CLIENT_REREGISTER:
+    case IBV_EVENT_GID_CHANGE:
+      static_cast<void>(find_port(where, port));
+      raise_async_event(seen.state, where, port_event(type, port));
+      return;
+    default:
+      throw std::logic_error("shim: event type " + std::to_string(type) + " is no port's");
+  }
+}
+
+void session::raise_cq_error(ibv_cq* cq) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  sim_cq& queue = find_cq(seen.state, cq);
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_CQ_ERR;
+  event.element.cq = cq;
+  raise_async_event(*queue.context, event);
+}
+
+void session::raise_spurious_event(ibv_cq* cq) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  sim_cq& queue = find_cq(seen.state, cq);
+  if (!queue.channel) throw std::logic_error("shim: the CQ has no channel to raise an event on");
+  raise_cq_event(queue);
+}
+
+void session::unplug(const std::string& device) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  sim_device& gone = find_device(seen.state, device);
+  if (std::exchange(gone.lost, true))
+    throw std::logic_error("shim: device '" + device + "' was unplugged already");
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_DEVICE_FATAL;
+  raise_async_event(seen.state, gone, event);
 }
 
 fault fault::nth(std::uint64_t n) const {

@@ -1,26 +1,51 @@
-// Simulated objects that live in a context.
+// Simulated objects that live in a context: domains, completion channels and completion queues.
 #pragma once
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
+#include <deque>
 #include <ibvxx/shim/ledger.hpp>
 
 #include "sim_device.hpp"
 
 namespace ibvxx::shim {
 
+struct sim_td {
+  static constexpr object_kind kind = object_kind::td;
+  ibv_td verbs{};
+  private_room room{};
+  sim_context* context = nullptr;
+};
+
+/// A protection domain, a parent domain, or an imported one.
 struct sim_pd {
   static constexpr object_kind kind = object_kind::pd;
   ibv_pd verbs{};
   private_room room{};
   sim_context* context = nullptr;
+  const void* domain = this;  // what protection goes by: of a parent domain, the one it stands for
+  bool imported = false;
 };
 
-struct sim_mr {
-  static constexpr object_kind kind = object_kind::mr;
-  ibv_mr verbs{};
+/// An XRC domain; those that were opened through one inode are one.
+struct sim_xrcd {
+  static constexpr object_kind kind = object_kind::xrcd;
+  ibv_xrcd verbs{};
   private_room room{};
+  sim_context* context = nullptr;
+  std::uint64_t device = 0, inode = 0;  // 0: private
+  const void* domain = this;
 };
+
+/// Events read by the program against those that it acknowledged: a destroy waits for the two to be
+/// equal, so too many acknowledgements hang it as well.
+struct event_balance {
+  unsigned read = 0;
+  unsigned acknowledged = 0;
+};
+
+struct sim_cq;
 
 struct sim_comp_channel {
   static constexpr object_kind kind = object_kind::comp_channel;
@@ -32,6 +57,7 @@ struct sim_comp_channel {
 
   void close_descriptor() noexcept;
 
+  std::deque<sim_cq*> events{};  // each worth one count of the descriptor
   ibv_comp_channel verbs{.context = nullptr, .fd = -1, .refcnt = 0};
   private_room room{};
   sim_context* context = nullptr;
@@ -39,10 +65,38 @@ struct sim_comp_channel {
 
 struct sim_cq {
   static constexpr object_kind kind = object_kind::cq;
-  ibv_cq verbs{};
+
+  sim_cq() = default;
+  sim_cq(const sim_cq&) = delete;
+  sim_cq& operator=(const sim_cq&) = delete;
+
+  ibv_cq_ex extended{};  // begins as an ibv_cq does (verbs.h: ibv_cq_ex_to_cq)
   private_room room{};
+  ibv_cq& verbs = *::ibv_cq_ex_to_cq(&extended);
   sim_context* context = nullptr;
+  sim_comp_channel* channel = nullptr;
+  bool is_extended = false;
+  bool ignores_overrun = false;
+  bool single_threaded = false;
   bool armed = false;
+  bool armed_solicited_only = false;
+  event_balance completion_events{};
+  event_balance async_events{};
+
+  /// Completions that nobody has polled yet.
+  [[nodiscard]] std::size_t waiting() const noexcept { return 0; }
 };
+
+/// Puts the functions of an extended queue in place: those for polling, and for each detail that
+/// was asked for the one that reads it.
+void install_polling(sim_cq& queue, std::uint64_t details) noexcept;
+
+/// How many entries Soft-RoCE's queues hold that were asked to hold `asked`: the next power of two
+/// less one (measured: 1 gives 1, 2 gives 3, 16 gives 31).
+[[nodiscard]] constexpr std::uint32_t queue_capacity(std::uint32_t asked) noexcept {
+  std::uint64_t slots = 1;
+  while (slots < std::uint64_t{asked} + 1) slots *= 2;
+  return static_cast<std::uint32_t>(slots - 1);
+}
 
 }  // namespace ibvxx::shim

@@ -11,6 +11,7 @@
 #include <ibvxx/or_throw.hpp>
 #include <ibvxx/shim.hpp>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>

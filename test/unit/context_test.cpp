@@ -35,12 +35,15 @@ TEST_CASE(
         "context_config.gid_index -2 is below -1");
   CHECK(refusal({.comp_channels = -1}, verb::none, EINVAL) ==
         "context_config.comp_channels -1 is below 0");
-  CHECK(refusal({.comp_channels = 3, .cqs = 2}, verb::none, EINVAL) ==
-        "context_config.comp_channels 3 is above cqs 2: a channel would have no queue");
   CHECK(refusal({.cqs = 0}, verb::none, EINVAL) == "context_config.cqs 0 is below 1");
   CHECK(refusal({.cqs = -5}, verb::none, EINVAL) == "context_config.cqs -5 is below 1");
   CHECK(refusal({.cqe = 0}, verb::none, EINVAL) == "context_config.cqe 0 is below 1");
   CHECK(refusal({.cqe = -1}, verb::none, EINVAL) == "context_config.cqe -1 is below 1");
+  CHECK(refusal(
+            {.gids = {.order = {gid_criterion::type, gid_criterion::type, gid_criterion::family}}},
+            verb::none, EINVAL) == "gid_policy.order has type twice");
+  CHECK(refusal({.release_timeout = std::chrono::milliseconds(-1)}, verb::none, EINVAL) ==
+        "context_config.release_timeout -1 ms is below 0");
   CHECK(s.calls(verb::get_device_list) == 0);
   CHECK(s.finish().empty());
 }

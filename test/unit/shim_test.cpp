@@ -43,10 +43,13 @@ TEST_CASE("rules that make no sense are refused with the reason") {
         std::string::npos);
   CHECK(reason([&] { return s.fail(verb::create_cq).with(0); }).find("an errno is in 1..4095") !=
         std::string::npos);
-  CHECK(reason([&] { return s.fail(verb::create_cq).with(-EINVAL); }).find("an errno is in 1..4095") !=
+  CHECK(reason([&] {
+          return s.fail(verb::create_cq).with(-EINVAL);
+        }).find("an errno is in 1..4095") != std::string::npos);
+  CHECK(reason([&] { return s.fail(verb::allocate).with(EIO); }).find("ENOMEM only") !=
         std::string::npos);
-  CHECK(reason([&] { return s.fail(verb::allocate).with(EIO); }).find("ENOMEM only") != std::string::npos);
-  CHECK(reason([&] { return s.fail(verb::free_device_list); }).find("cannot fail") != std::string::npos);
+  CHECK(reason([&] { return s.fail(verb::free_device_list); }).find("cannot fail") !=
+        std::string::npos);
   CHECK(reason([&] { return s.fail(verb::none); }).find("not intercepted") != std::string::npos);
   CHECK(s.finish().empty());
 }

@@ -35,6 +35,43 @@ struct port_description {
   [[nodiscard]] static std::vector<gid_slot> default_gids();
 };
 
+/// Whose answers a device gives where Soft-RoCE's and those of common hardware (mlx5) are known to
+/// differ.
+enum class device_profile : std::uint8_t { soft_roce, hardware };
+
+/// What a device offers beyond the basics. A verb that needs what it does not offer fails with
+/// EOPNOTSUPP. The defaults are Soft-RoCE's (measured, Linux 6.1 and rdma-core 44).
+struct device_features {
+  bool thread_domains = false;
+  bool parent_domains = false;
+  bool xrc = false;  ///< XRC domains, queue pairs and SRQs
+  bool memory_windows = true;
+  bool device_memory = false;
+  bool null_regions = false;    ///< ibv_alloc_null_mr
+  bool dmabuf_regions = false;  ///< ibv_reg_dmabuf_mr; data is not carried to or from such memory
+  bool on_demand_paging = false;
+  bool reregistration = false;  ///< ibv_rereg_mr
+  bool advice = false;          ///< ibv_advise_mr
+  bool imports = false;         ///< ibv_import_device, _pd, _mr, _dm
+  bool extended_cqs = true;
+  bool completion_details = false;  ///< extended CQs with time stamps, VLAN, flow tag, tag matching
+  bool cq_moderation = false;       ///< ibv_modify_cq
+  bool extended_qps = true;
+  bool qp_create_flags = false;  ///< ibv_qp_init_attr_ex::create_flags other than 0
+  bool raw_packets = false;      ///< RAW_PACKET queue pairs; they carry nothing here
+  bool tag_matching = false;     ///< SRQs of type TM; tags are kept, not matched
+  bool work_queues = false;      ///< work queues and indirection tables
+  bool flows = false;
+  bool flow_actions = false;
+  bool counters = false;
+  bool real_time_values = false;  ///< ibv_query_rt_values_ex
+  bool rate_limits = false;
+  bool connection_options = false;  ///< ibv_query_ece, ibv_set_ece
+
+  /// Everything.
+  [[nodiscard]] static device_features all();
+};
+
 /// A device. `limits` is what ibv_query_device answers, and what creation is checked against;
 /// `phys_port_cnt` in it follows `ports`. The default has Soft-RoCE's limits (measured, Linux 6.1).
 struct device_description {
@@ -42,8 +79,14 @@ struct device_description {
   std::vector<port_description> ports = {port_description{}};
   int completion_vectors = 4;
   ibv_device_attr limits = default_limits();
+  device_features features{};
+  device_profile profile = device_profile::soft_roce;
+  std::uint32_t max_inline_data = 512;  ///< bytes of inline data that a queue pair may ask for
+  std::uint64_t max_dm_size = 0;        ///< bytes of device memory
 
   [[nodiscard]] static ibv_device_attr default_limits();
+  /// A device that offers everything and answers as hardware does.
+  [[nodiscard]] static device_description hardware(std::string name = "sim0");
 };
 
 /// A machine made of described devices.

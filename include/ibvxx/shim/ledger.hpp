@@ -11,13 +11,27 @@ namespace ibvxx::shim {
 enum class object_kind : std::uint8_t {
   device_list,
   context,
-  pd,
+  pd,  ///< parent domains and imported ones too
   mr,
   comp_channel,
-  cq,
+  cq,  ///< extended ones too
+  td,
+  xrcd,
+  mw,
+  dm,
+  qp,  ///< extended and opened ones too
+  srq,
+  ah,
+  wq,
+  rwq_ind_table,
+  flow,
+  flow_action,
+  counters,
+  multicast_membership,
   descriptor,  ///< a file descriptor that the program made and must close
 };
-inline constexpr std::size_t object_kind_count = 7;
+inline constexpr std::size_t object_kind_count = 20;
+static_assert(object_kind_count == static_cast<std::size_t>(object_kind::descriptor) + 1);
 
 /// "device list", "CQ", ...
 [[nodiscard]] const char* name(object_kind kind) noexcept;
@@ -33,6 +47,8 @@ enum class finding_kind : std::uint8_t {
   foreign_pointer,    ///< a pointer that no verb returned
   wrong_kind,         ///< an object given where one of another kind belongs
   double_close,  ///< a descriptor was closed that was not open, or that belongs to a verbs object
+  unacknowledged_events,     ///< a destroy would have waited for ever for events that were read
+  over_acknowledged_events,  ///< more events were acknowledged than read
   unfired_rule,  ///< a fault that was asked for never happened
 };
 

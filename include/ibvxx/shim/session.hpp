@@ -49,10 +49,21 @@ class session {
   /// destructor has nothing to complain about afterwards.
   std::vector<finding> finish();
 
-  /// Changes a port as the world would: an unplugged cable, a switch coming up.
+  // What the world does to devices. All of these throw std::logic_error for what does not exist.
+
+  /// An unplugged cable, a switch coming up: changes the port's state, and raises PORT_ERR or
+  /// PORT_ACTIVE on every open context where that made the difference.
   void set_port_state(const std::string& device, int port, ibv_port_state state);
-  /// Changes a slot of a port's GID table.
+  /// Changes a slot of a port's GID table, and raises GID_CHANGE.
   void set_gid(const std::string& device, int port, int index, const gid_slot& slot);
+  /// Raises a port's event without changing anything.
+  void raise(const std::string& device, ibv_event_type type, int port);
+  /// Raises CQ_ERR for a queue, as an overrun would.
+  void raise_cq_error(ibv_cq* cq);
+  /// Raises an event on the channel of a queue that has no completion.
+  void raise_spurious_event(ibv_cq* cq);
+  /// Takes a device away: DEVICE_FATAL, and every later command fails with EIO.
+  void unplug(const std::string& device);
 
  private:
   bool finished_ = false;

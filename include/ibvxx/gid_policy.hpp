@@ -1,0 +1,301 @@
+// Choosing a GID by a policy, with the reasons: which entries were looked at, and why each came
+// before or after the other.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <ibvxx/gid.hpp>
+#include <ibvxx/text.hpp>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
+
+/// What entries are compared by.
+enum class gid_criterion : std::uint8_t { family, type, network_device };
+
+[[nodiscard]] constexpr const char* name(gid_criterion criterion) noexcept {
+  constexpr const char* names[] = {"family", "type", "network device"};
+  const auto i = static_cast<std::size_t>(criterion);
+  return i < std::size(names) ? names[i] : "?";
+}
+
+/// Whether an entry should belong to a network device.
+enum class network_device_need : std::uint8_t { indifferent, preferred, required };
+
+/// Which GIDs of a RoCE port may be used, and which are preferred. By default link-local addresses,
+/// which reach no further than the link, come last whatever else holds; RoCE v2, which is routed,
+/// before others; then entries with a network device before those without.
+///
+/// Ranks compare: the lower one is preferred, equal ones make no difference, and `refused` rules
+/// out. The criteria decide in `order`; what is equal by all of them goes by index, lowest first.
+/// On InfiniBand, where the table is the subnet manager's, only the index counts.
+struct gid_policy {
+  static constexpr std::uint8_t refused = 255;
+
+  struct type_ranks {
+    std::uint8_t roce_v2 = 0, roce_v1 = 1, other = 1;
+  };
+  struct family_ranks {
+    std::uint8_t global = 0, unique_local = 0, ipv4_mapped = 0, link_local = 1;
+  };
+
+  type_ranks types{};
+  family_ranks families{};
+  network_device_need network_device = network_device_need::preferred;
+  std::array<gid_criterion, 3> order{gid_criterion::family, gid_criterion::type,
+                                     gid_criterion::network_device};
+  /// Names of network devices whose entries are ruled out; with a '*' at the end, every name that
+  /// begins so: "docker*". Borrowed: the names must live as long as the policy is used.
+  std::span<const std::string_view> excluded_devices{};
+};
+
+/// How a network device's name is found from its index: as if_indextoname, nullptr where there is
+/// none. `name` has room for IF_NAMESIZE characters.
+using network_device_namer = char* (*)(unsigned index, char* name);
+
+/// One non-empty entry of the port, and what the policy makes of it.
+struct gid_candidate {
+  static constexpr int unusable = -1;
+
+  ibv_gid_entry entry{};  ///< `entry.gid_index` is what address vectors take
+  int rank = unusable;    ///< 0: the choice; 1, 2, ...: what would come next; unusable: ruled out
+  /// Of the network device; empty where the entry has none, or it has none in this namespace.
+  fixed_text<IF_NAMESIZE> device{};
+  /// For people: "chosen: global RoCE v2 on eth0", "behind index 3 by type: RoCE v1", "refused:
+  /// network device docker0 matches docker*".
+  fixed_text<88> reason{};
+  std::array<std::uint8_t, 3> ranks{};  ///< what it was compared by, in the policy's order
+
+  [[nodiscard]] bool usable() const noexcept { return rank != unusable; }
+};
+
+namespace impl {
+
+/// Refuses a policy that means nothing, naming the field.
+[[nodiscard]] inline result<void> check_policy(const gid_policy& policy) noexcept {
+  error e(verb::none, EINVAL);
+  for (std::size_t i = 0; i < policy.order.size(); ++i) {
+    if (policy.order[i] > gid_criterion::network_device)
+      return failure(e.explain("gid_policy.order[%zu] is no gid_criterion", i));
+    for (std::size_t j = 0; j < i; ++j)
+      if (policy.order[j] == policy.order[i])
+        return failure(e.explain("gid_policy.order has %s twice", ibvxx::name(policy.order[i])));
+  }
+  if (policy.network_device > network_device_need::required)
+    return failure(e.explain("gid_policy.network_device is no network_device_need"));
+  for (std::size_t i = 0; i < policy.excluded_devices.size(); ++i)
+    if (policy.excluded_devices[i].empty())
+      return failure(e.explain("gid_policy.excluded_devices[%zu] is empty", i));
+  return {};
+}
+
+[[nodiscard]] inline bool matches_device(std::string_view pattern, std::string_view name) noexcept {
+  if (!pattern.ends_with('*')) return pattern == name;
+  return name.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
+[[nodiscard]] inline std::uint8_t type_rank(const gid_policy& policy, std::uint32_t type) noexcept {
+  if (type == IBV_GID_TYPE_ROCE_V2) return policy.types.roce_v2;
+  return type == IBV_GID_TYPE_ROCE_V1 ? policy.types.roce_v1 : policy.types.other;
+}
+
+[[nodiscard]] inline std::uint8_t family_rank(const gid_policy& policy, gid_family f) noexcept {
+  switch (f) {
+    case gid_family::link_local:
+      return policy.families.link_local;
+    case gid_family::unique_local:
+      return policy.families.unique_local;
+    case gid_family::ipv4_mapped:
+      return policy.families.ipv4_mapped;
+    case gid_family::global:
+      return policy.families.global;
+    case gid_family::none:
+      break;
+  }
+  return gid_policy::refused;
+}
+
+/// What an entry is by one criterion, in words.
+inline void describe_by(fixed_text<88>& text, const gid_candidate& candidate,
+                        gid_criterion criterion) noexcept {
+  switch (criterion) {
+    case gid_criterion::family:
+      text.append(ibvxx::name(family(candidate.entry.gid)));
+      break;
+    case gid_criterion::type:
+      text.append(gid_type_name(candidate.entry.gid_type));
+      break;
+    case gid_criterion::network_device:
+      if (candidate.entry.ndev_ifindex == 0)
+        text.append("none");
+      else if (candidate.device.empty())
+        text.print("interface %u", candidate.entry.ndev_ifindex);
+      else
+        text.append(candidate.device);
+      break;
+  }
+}
+
+/// Fills in everything but `rank` and the reason of those that may be used: an empty reason means
+/// usable.
+inline void assess(gid_candidate& candidate, const gid_policy& policy, bool infiniband,
+                   network_device_namer namer) noexcept {
+  const detail::errno_keeper keep;
+  if (candidate.entry.ndev_ifindex != 0) {
+    char found[IF_NAMESIZE] = {};
+    if (namer(candidate.entry.ndev_ifindex, found))
+      candidate.device = fixed_text<IF_NAMESIZE>({found, ::strnlen(found, sizeof found)});
+  }
+  if (infiniband) return;
+  for (std::size_t i = 0; i < policy.order.size(); ++i) {
+    std::uint8_t& rank = candidate.ranks[i];
+    switch (policy.order[i]) {
+      case gid_criterion::family:
+        rank = family_rank(policy, family(candidate.entry.gid));
+        break;
+      case gid_criterion::type:
+        rank = type_rank(policy, candidate.entry.gid_type);
+        break;
+      case gid_criterion::network_device:
+        if (candidate.entry.ndev_ifindex == 0 &&
+            policy.network_device != network_device_need::indifferent)
+          rank = policy.network_device == network_device_need::required ? gid_policy::refused : 1;
+        break;
+    }
+    if (rank == gid_policy::refused && candidate.reason.empty()) {
+      candidate.reason.print("refused: %s ", ibvxx::name(policy.order[i]));
+      describe_by(candidate.reason, candidate, policy.order[i]);
+    }
+  }
+  if (candidate.device.empty() || !candidate.reason.empty()) return;
+  for (const std::string_view pattern : policy.excluded_devices)
+    if (matches_device(pattern, candidate.device)) {
+      candidate.reason.append("refused: network device ").append(candidate.device);
+      candidate.reason.append(" matches ").append(pattern);
+      return;
+    }
+}
+
+[[nodiscard]] inline bool better(const gid_candidate& a, const gid_candidate& b) noexcept {
+  if (a.reason.empty() != b.reason.empty()) return a.reason.empty();
+  if (a.reason.empty() && a.ranks != b.ranks) return a.ranks < b.ranks;
+  return a.entry.gid_index < b.entry.gid_index;
+}
+
+/// The reason of one that may be used; `winner` is null for the winner itself.
+inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
+                         const gid_policy& policy, bool infiniband) noexcept {
+  fixed_text<88>& reason = candidate.reason;
+  if (!winner && infiniband) {
+    reason.append("chosen: first entry of an InfiniBand port");
+  } else if (!winner) {
+    reason.print("chosen: %s %s on ", ibvxx::name(family(candidate.entry.gid)),
+                 gid_type_name(candidate.entry.gid_type));
+    if (candidate.entry.ndev_ifindex == 0)
+      reason.append("no network device");
+    else
+      describe_by(reason, candidate, gid_criterion::network_device);
+  } else {
+    reason.print("behind index %u by ", winner->entry.gid_index);
+    for (std::size_t i = 0; i < policy.order.size(); ++i) {
+      if (candidate.ranks[i] == winner->ranks[i]) continue;
+      reason.append(ibvxx::name(policy.order[i])).append(": ");
+      describe_by(reason, candidate, policy.order[i]);
+      return;
+    }
+    reason.append("index");
+  }
+}
+
+[[nodiscard]] inline bool is_candidate(const ibv_gid_entry& entry, int port) noexcept {
+  return entry.port_num == static_cast<std::uint32_t>(port) &&
+         family(entry.gid) != gid_family::none;
+}
+
+}  // namespace impl
+
+/// Looks at every non-empty entry of `port` among `entries` and writes them to `out`, best first,
+/// those that are ruled out last; returns how many there were. The first is the choice if it is
+/// usable. Two slots with the same index (never in a real table) keep no particular order. Errors:
+/// EINVAL naming the field of the policy, or that `out` is too small (entries.size() is always
+/// enough). errno stays as it was.
+[[nodiscard]] inline result<std::size_t> rank_gids(
+    std::span<const ibv_gid_entry> entries, int port, bool infiniband, const gid_policy& policy,
+    std::span<gid_candidate> out, network_device_namer namer = &::if_indextoname) noexcept {
+  if (auto valid = impl::check_policy(policy); !valid) return failure(valid.error());
+  std::size_t count = 0;
+  for (const ibv_gid_entry& entry : entries)
+    if (impl::is_candidate(entry, port)) {
+      if (count < out.size()) {
+        out[count] = {};
+        out[count].entry = entry;
+        impl::assess(out[count], policy, infiniband, namer);
+      }
+      ++count;
+    }
+  if (count > out.size())
+    return failure(error(verb::none, EINVAL)
+                       .explain("room for %zu candidates, %zu needed", out.size(), count));
+  const auto ranked = out.first(count);
+  std::sort(ranked.begin(), ranked.end(), impl::better);
+  for (std::size_t i = 0; i < count && ranked[i].reason.empty(); ++i) {
+    ranked[i].rank = static_cast<int>(i);
+    impl::explain_rank(ranked[i], i == 0 ? nullptr : &ranked[0], policy, infiniband);
+  }
+  return count;
+}
+
+/// The same, as a vector. ENOMEM where there is no memory for it.
+[[nodiscard]] inline result<std::vector<gid_candidate>> rank_gids(
+    std::span<const ibv_gid_entry> entries, int port, bool infiniband,
+    const gid_policy& policy = {}, network_device_namer namer = &::if_indextoname) noexcept {
+  return impl::catching_bad_alloc([&]() -> result<std::vector<gid_candidate>> {
+    const auto wanted = std::count_if(entries.begin(), entries.end(), [port](const auto& entry) {
+      return impl::is_candidate(entry, port);
+    });
+    std::vector<gid_candidate> candidates(static_cast<std::size_t>(wanted));
+    auto count = rank_gids(entries, port, infiniband, policy, candidates, namer);
+    if (!count) return failure(count.error());
+    return candidates;
+  });
+}
+
+/// Only the choice: the same as the first that rank_gids writes. Allocates nothing. ENODATA where
+/// the port has no entry that the policy lets through: the message counts those it ruled out, and
+/// gives the reason of the first.
+[[nodiscard]] inline result<gid_candidate> choose_gid(
+    std::span<const ibv_gid_entry> entries, int port, bool infiniband,
+    const gid_policy& policy = {}, network_device_namer namer = &::if_indextoname) noexcept {
+  if (auto valid = impl::check_policy(policy); !valid) return failure(valid.error());
+  gid_candidate best;
+  std::size_t looked_at = 0;
+  for (const ibv_gid_entry& entry : entries) {
+    if (!impl::is_candidate(entry, port)) continue;
+    gid_candidate candidate;
+    candidate.entry = entry;
+    impl::assess(candidate, policy, infiniband, namer);
+    if (looked_at++ == 0 || impl::better(candidate, best)) best = candidate;
+  }
+  if (looked_at != 0 && best.reason.empty()) {
+    best.rank = 0;
+    impl::explain_rank(best, nullptr, policy, infiniband);
+    return best;
+  }
+  error e(verb::query_gid_table, ENODATA);
+  e.explain("no usable GID: ");
+  if (looked_at == 0)
+    e.explain("port %d has no entry", port);
+  else
+    e.explain("all %zu of port %d ruled out; index %u %s", looked_at, port, best.entry.gid_index,
+              best.reason.c_str());
+  return failure(e);
+}
+
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND

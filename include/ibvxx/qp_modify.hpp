@@ -1,0 +1,155 @@
+// Modifying a queue pair with the transition checked first, so that a refusal says what was wrong.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <ibvxx/handle.hpp>
+#include <ibvxx/hints.hpp>
+#include <ibvxx/qp_address.hpp>
+#include <ibvxx/qp_transition.hpp>
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
+
+namespace impl {
+
+/// iWARP, EFA and usNIC drivers have rules of their own and do not ask the kernel's table.
+[[nodiscard]] inline bool follows_table(const ibv_qp* qp) noexcept {
+  const ibv_device* device = qp->context ? qp->context->device : nullptr;
+  return has_transitions(qp->qp_type) && device && device->transport_type == IBV_TRANSPORT_IB;
+}
+
+struct real_state {
+  ibv_qp_state state = IBV_QPS_UNKNOWN;
+  bool draining = false;  ///< in SQD: the send queue is not empty yet
+};
+
+/// The state that the kernel has, which libibverbs then has too; UNKNOWN where it does not say.
+[[nodiscard, gnu::cold]] inline real_state ask_state(ibv_qp* qp) noexcept {
+  const detail::errno_keeper keep;
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr initial{};
+  if (::ibv_query_qp(qp, &attributes, IBV_QP_STATE, &initial) != 0) return {};
+  return {attributes.qp_state, attributes.qp_state == IBV_QPS_SQD && attributes.sq_draining != 0};
+}
+
+/// EINVAL although the table has no objection: which value is beyond what the device or the port
+/// has, or does not fit another. At most one is named.
+[[gnu::cold]] inline void explain_qp_values(error& e, ibv_qp* qp, const ibv_qp_attr& attributes,
+                                            int mask) noexcept {
+  const detail::errno_keeper keep;
+  ibv_device_attr device;
+  if (::ibv_query_device(qp->context, &device) != 0) return;
+  const auto above = [&](int attribute, const char* field, int value, int limit) {
+    if ((mask & attribute) == 0 || value <= limit) return false;
+    e.explain("; %s %d is above the device's limit of %d", field, value, limit);
+    return true;
+  };
+  if (above(IBV_QP_PORT, "port_num", attributes.port_num, device.phys_port_cnt) ||
+      above(IBV_QP_AV, "ah_attr.port_num", attributes.ah_attr.port_num, device.phys_port_cnt) ||
+      above(IBV_QP_PKEY_INDEX, "pkey_index", attributes.pkey_index, device.max_pkeys - 1) ||
+      above(IBV_QP_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic", attributes.max_dest_rd_atomic,
+            device.max_qp_rd_atom) ||
+      above(IBV_QP_MAX_QP_RD_ATOMIC, "max_rd_atomic", attributes.max_rd_atomic,
+            device.max_qp_init_rd_atom) ||
+      (mask & IBV_QP_AV) == 0)
+    return;
+
+  const ibv_ah_attr& path = attributes.ah_attr;
+  if (path.port_num == 0) {
+    e.explain("; ah_attr.port_num is 0: ports count from 1");
+    return;
+  }
+  // The path's port must be the queue pair's own: the one set now, or else the one of INIT.
+  ibv_qp_attr present{};
+  ibv_qp_init_attr initial{};
+  if ((mask & IBV_QP_PORT) != 0)
+    present.port_num = attributes.port_num;
+  else if (::ibv_query_qp(qp, &present, IBV_QP_PORT, &initial) != 0)
+    present.port_num = path.port_num;
+  ibv_port_attr port;
+  if (path.port_num != present.port_num) {
+    e.explain("; ah_attr.port_num %d is not the queue pair's port %d", path.port_num,
+              present.port_num);
+  } else if (ibv_query_port(qp->context, path.port_num, &port) != 0) {
+    return;
+  } else if ((mask & IBV_QP_PATH_MTU) != 0 && attributes.path_mtu > port.active_mtu) {
+    e.explain("; path_mtu %d is above port %d's active MTU of %d", mtu_bytes(attributes.path_mtu),
+              path.port_num, mtu_bytes(port.active_mtu));
+  } else if (path.is_global != 0 && path.grh.sgid_index >= port.gid_tbl_len) {
+    e.explain("; sgid_index %d is outside port %d's GID table: 0..%d", path.grh.sgid_index,
+              path.port_num, port.gid_tbl_len - 1);
+  } else if (path.is_global == 0 && port.link_layer == IBV_LINK_LAYER_ETHERNET) {
+    e.explain("; port %d is RoCE: ah_attr.is_global and a destination GID are needed",
+              path.port_num);
+  } else if (path.is_global != 0) {
+    e.explain("; sgid_index %d, port %d", path.grh.sgid_index, path.port_num);
+  }
+}
+
+}  // namespace impl
+
+/// ibv_modify_qp, with the transition held against the kernel's table first: what the kernel would
+/// refuse with a bare EINVAL is refused here, before the call, with the attributes by name (see
+/// check_modify). Further errors are the verb's: EINVAL names the value that is above a limit where
+/// that can be found out, ENOMEM, EPERM.
+///
+/// The state it starts from is `qp->state`, which libibverbs keeps up to date across its own calls;
+/// with IBV_QP_CUR_STATE in the mask it is `attributes.cur_qp_state`, which most drivers trust
+/// unseen, too. `qp->state` can be out of date: a queue pair goes to ERR or SQE by itself after an
+/// error completion, and one that was opened with ibv_open_qp starts UNKNOWN. So nothing is refused
+/// for a state that the kernel has not confirmed: before a refusal, and after a failure, the queue
+/// pair is queried (which brings `qp->state` up to date), and the message tells when it was
+/// elsewhere. What succeeds costs no query. UC and UD queue pairs leave SQE with
+/// `cur_qp_state = IBV_QPS_SQE`, or, since the kernel itself knows, without CUR_STATE.
+///
+/// Not checked: types without a table, and devices whose drivers have their own rules (iWARP, EFA,
+/// usNIC); those calls go straight to the kernel. Not synchronised against other users of `qp`.
+[[nodiscard]] inline result<void> modify_qp(ref<ibv_qp> qp, ibv_qp_attr attributes,
+                                            int mask) noexcept {
+  if (!qp.get()) return impl::null_argument(verb::modify_qp, "qp");
+  const ibv_qp_type type = qp->qp_type;
+  const bool told = (mask & IBV_QP_CUR_STATE) != 0;
+  const ibv_qp_state believed = told ? attributes.cur_qp_state : qp->state;
+  const auto target = [&](ibv_qp_state from) {
+    return (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : from;
+  };
+  const auto judge = [&](ibv_qp_state from) {
+    return detail::judge_transition(type, from, target(from), mask);
+  };
+  const auto explain_stale = [believed](error& e, ibv_qp_state real) {
+    if (real != IBV_QPS_UNKNOWN && real != believed)
+      e.explain("; the queue pair was in %s, not %s", qp_state_name(real), qp_state_name(believed));
+  };
+  error e(verb::modify_qp, EINVAL);
+  e.on(qp->context);
+
+  if (impl::follows_table(qp.get()) && !judge(believed).good()) [[unlikely]] {
+    const ibv_qp_state real = told ? IBV_QPS_UNKNOWN : impl::ask_state(qp.get()).state;
+    const ibv_qp_state from = real == IBV_QPS_UNKNOWN ? believed : real;
+    if (const auto verdict = judge(from); !verdict.good()) {
+      detail::explain_verdict(e, verdict, type, from, target(from));
+      explain_stale(e, real);
+      return failure(e);
+    }
+  }
+
+  const int code = ::ibv_modify_qp(qp.get(), &attributes, mask);
+  if (code == 0) [[likely]]
+    return {};
+  e = error(verb::modify_qp, code).on(qp->context);
+  e.explain("%s %s->%s", qp_type_name(type), qp_state_name(believed),
+            qp_state_name(target(believed)));
+  const impl::real_state real = impl::ask_state(qp.get());
+  explain_stale(e, real.state);
+  if (real.draining) e.explain("; the send queue is still draining");
+  if (const int open = mask & undecided_attributes(type); open != 0)
+    e.explain("; %s may be unknown to this kernel", qp_attribute_names(open).c_str());
+  if (e.code() == EINVAL) impl::explain_qp_values(e, qp.get(), attributes, mask);
+  if (e.code() == ENOMEM) detail::explain_no_memory(e, qp->context);
+  if (e.code() == EPERM && (mask & IBV_QP_QKEY) != 0 && (attributes.qkey >> 31) != 0)
+    e.explain("; qkey 0x%x has the top bit set, which needs CAP_NET_RAW", attributes.qkey);
+  return failure(e);
+}
+
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND

@@ -1,0 +1,118 @@
+// Memory on the device.
+#include <cstring>
+
+#include "interpose.hpp"
+#include "sim_memory.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+/// mlx5's checks (rdma-core 44, providers/mlx5/mlx5.h and verbs.c): multiples of 4, inside.
+[[nodiscard]] int check_copy(const sim_dm& dm, std::uint64_t offset, std::size_t length) noexcept {
+  const std::uint64_t size = dm.original->memory.size();
+  if ((offset | length) % 4 != 0) return EINVAL;
+  return offset <= size && length <= size - offset ? 0 : EFAULT;
+}
+
+int memcpy_to_dm(ibv_dm* dm, std::uint64_t offset, const void* host, std::size_t length) {
+  call c(verb::memcpy_to_dm, dm);
+  auto* memory = c.use<sim_dm>(dm);
+  if (!memory || c.failing()) return c.refuse_code();
+  if (const int code = check_copy(*memory, offset, length)) return code;
+  if (length != 0) std::memcpy(memory->original->memory.data() + offset, host, length);
+  return 0;
+}
+
+int memcpy_from_dm(void* host, ibv_dm* dm, std::uint64_t offset, std::size_t length) {
+  call c(verb::memcpy_from_dm, dm);
+  auto* memory = c.use<sim_dm>(dm);
+  if (!memory || c.failing()) return c.refuse_code();
+  if (const int code = check_copy(*memory, offset, length)) return code;
+  if (length != 0) std::memcpy(host, memory->original->memory.data() + offset, length);
+  return 0;
+}
+
+[[nodiscard]] std::shared_ptr<sim_dm> make_dm(sim_context& owner, std::uint32_t handle) {
+  auto made = std::make_shared<sim_dm>();
+  made->context = &owner;
+  made->verbs.context = &owner.verbs.context;
+  made->verbs.handle = handle;
+  made->verbs.memcpy_to_dm = &memcpy_to_dm;
+  made->verbs.memcpy_from_dm = &memcpy_from_dm;
+  return made;
+}
+
+ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attributes) {
+  call c(verb::alloc_dm, context);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (!owner->offers().device_memory) return c.refuse_pointer(EOPNOTSUPP);
+  sim_device& device = *owner->device;
+  const std::uint64_t limit = device.described.max_dm_size;
+  if (attributes->comp_mask != 0 || attributes->length == 0 || attributes->length > limit ||
+      attributes->log_align_req > 12)
+    return c.refuse_pointer(EINVAL);
+  if (attributes->length > limit - device.dm_in_use) return c.refuse_pointer(ENOMEM);
+  auto made = make_dm(*owner, handle_of(c));
+  made->memory.resize(attributes->length);  // zeroed, as the device hands it out
+  device.dm_in_use += attributes->length;
+  enroll(c, made, &made->verbs, device, {c.record_of(context)});
+  return &made->verbs;
+}
+
+int free_dm(ibv_dm* dm) {
+  call c(verb::free_dm, dm);
+  auto* ending = c.ending<sim_dm>(dm);
+  if (!ending) return c.refuse_code();
+  if (ending->imported) {
+    c.found(finding_kind::wrong_kind, c.here() + " on " + c.record_of(dm)->title +
+                                          ", which was imported: it is unimported, not freed");
+    return c.refuse_code();
+  }
+  const int code = c.destroy(dm);
+  if (code == 0) ending->context->device->dm_in_use -= ending->memory.size();
+  return code;
+}
+
+}  // namespace
+
+void install_device_memory_operations(verbs_context& context) noexcept {
+  context.alloc_dm = &alloc_dm;
+  context.free_dm = &free_dm;
+}
+
+}  // namespace ibvxx::shim
+
+using namespace ibvxx;
+using namespace ibvxx::shim;
+
+extern "C" {
+
+ibv_dm* ibv_import_dm(ibv_context* context, std::uint32_t handle) {
+  call c(verb::import_dm, context);
+  if (c.forwarded()) return forward<ibv_dm*>("ibv_import_dm", context, handle);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || c.failing()) return c.refuse_pointer();
+  if (!owner->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
+  auto* original = find_handle<sim_dm>(c, *owner->device, handle);
+  if (!original) return c.refuse_pointer(ENOENT);
+  auto made = make_dm(*owner, handle);
+  made->original = original->original;
+  made->imported = true;
+  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  return &made->verbs;
+}
+
+void ibv_unimport_dm(ibv_dm* dm) {
+  call c(verb::unimport_dm, dm);
+  if (c.forwarded()) return forward<void>("ibv_unimport_dm", dm);
+  auto* ending = c.ending<sim_dm>(dm);
+  if (!ending) return;
+  if (!ending->imported)
+    c.found(finding_kind::wrong_kind,
+            c.here() + " on " + c.record_of(dm)->title + ", which was allocated, not imported");
+  else
+    c.destroy_regardless(dm);
+}
+
+}  // extern "C"

@@ -1,0 +1,60 @@
+// Memory windows.
+#include "interpose.hpp"
+#include "sim_memory.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
+  call c(verb::alloc_mw, pd);
+  auto* owner = c.use<sim_pd>(pd);
+  if (!owner || c.failing()) return c.refuse_pointer();
+  if (!owner->context->offers().memory_windows) return c.refuse_pointer(EOPNOTSUPP);
+  if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return c.refuse_pointer(EINVAL);
+  sim_device& device = *owner->context->device;
+  if (is_full(device, object_kind::mw, owner->context->limits().max_mw))
+    return c.refuse_pointer(owner->context->out_of_room());
+  auto made = std::make_shared<sim_mw>();
+  const std::uint32_t index = device.keys.take({0, nullptr, made.get()});
+  if (index == 0) return c.refuse_pointer(ENOMEM);
+  made->context = owner->context;
+  made->domain = owner->domain;
+  made->verbs.context = pd->context;
+  made->verbs.pd = pd;
+  made->verbs.type = type;
+  made->verbs.handle = handle_of(c);
+  made->rkey = index << 8 | 0x11;
+  made->verbs.rkey = made->rkey;
+  device.keys.find(index)->key = made->rkey;
+  enroll(c, made, &made->verbs, device, {c.record_of(pd)});
+  return &made->verbs;
+}
+
+int dealloc_mw(ibv_mw* mw) {
+  call c(verb::dealloc_mw, mw);
+  auto* ending = c.ending<sim_mw>(mw);
+  if (!ending) return c.refuse_code();
+  const int code = c.destroy(mw);
+  if (code == 0) {
+    unbind(*ending);
+    ending->context->device->keys.release(ending->rkey >> 8);
+  }
+  return code;
+}
+
+}  // namespace
+
+void unbind(sim_mw& window) noexcept {
+  if (window.region) --window.region->windows;
+  window.region = nullptr;
+  window.qp = nullptr;
+  window.address = window.length = 0;
+  window.access = 0;
+}
+
+void install_memory_window_operations(verbs_context& context) noexcept {
+  context.context.ops.alloc_mw = &alloc_mw;
+  context.context.ops.dealloc_mw = &dealloc_mw;
+}
+
+}  // namespace ibvxx::shim

@@ -1,0 +1,227 @@
+// Queue pairs: changing and querying.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "interpose.hpp"
+#include "qp_rules.hpp"
+#include "sim_queue_pair.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+[[nodiscard]] bool is_v4(const ibv_gid& gid) noexcept {
+  static constexpr std::uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(gid.raw, mapped, sizeof mapped) == 0;
+}
+
+[[nodiscard]] bool is_zero(const ibv_gid& gid) noexcept {
+  return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
+}
+
+/// The attributes that the kernel takes out of an XRC queue pair's mask (modify_qp_mask in
+/// uverbs_cmd.c): those of the half that it has not.
+[[nodiscard]] int seen_by_kernel(ibv_qp_type type, int mask) noexcept {
+  if (type == IBV_QPT_XRC_SEND) return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+  if (type == IBV_QPT_XRC_RECV)
+    return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+  return mask;
+}
+
+/// modify_qp of uverbs_cmd.c and rxe_qp_chk_attr, in their order (measured): 0 or the errno.
+[[nodiscard]] int check_change(const sim_qp& qp, const ibv_qp_attr& a, int mask) noexcept {
+  const sim_context& context = *qp.context;
+  const auto has = [mask](int bit) noexcept { return (mask & bit) != 0; };
+  const sim_device& device = *context.device;
+  if (has(IBV_QP_PORT) && !find_port(device, a.port_num)) return EINVAL;
+  if (has(IBV_QP_AV)) {
+    if (!find_port(device, a.ah_attr.port_num)) return EINVAL;
+    // On the way to RTR the address must be one of the port that the queue pair is bound to.
+    if (has(IBV_QP_STATE) && a.qp_state == IBV_QPS_RTR && a.ah_attr.port_num != qp.attr.port_num)
+      return EINVAL;
+  }
+  if (has(IBV_QP_ALT_PATH) &&
+      (!find_port(device, a.alt_port_num) || !find_port(device, a.alt_ah_attr.port_num)))
+    return EINVAL;
+  const auto is_state = [](ibv_qp_state s) noexcept {
+    return s >= IBV_QPS_RESET && s <= IBV_QPS_ERR;
+  };
+  if ((has(IBV_QP_CUR_STATE) && !is_state(a.cur_qp_state)) ||
+      (has(IBV_QP_STATE) && !is_state(a.qp_state)))
+    return EINVAL;
+  if (has(IBV_QP_AV))
+    if (const int code = check_address(context, a.ah_attr)) return code;
+  if (has(IBV_QP_ALT_PATH))
+    if (const int code = check_address(context, a.alt_ah_attr)) return code;
+  const ibv_qp_state from = has(IBV_QP_CUR_STATE) ? a.cur_qp_state : qp.state();
+  const ibv_qp_state to = has(IBV_QP_STATE) ? a.qp_state : from;
+  if (!modify_is_ok(from, to, qp.verbs.qp_type, mask)) return EINVAL;
+  const bool hardware = context.as_hardware();
+  if (has(IBV_QP_PATH_MTU)) {
+    const port_description* port = find_port(device, qp.attr.port_num);
+    // Soft-RoCE takes a path MTU of 0 (measured); hardware does not.
+    if (a.path_mtu > port->max_mtu || (hardware && a.path_mtu < IBV_MTU_256)) return EINVAL;
+  }
+  if (has(IBV_QP_MAX_QP_RD_ATOMIC) && a.max_rd_atomic > context.limits().max_qp_init_rd_atom)
+    return EINVAL;
+  if (has(IBV_QP_MAX_DEST_RD_ATOMIC) && hardware &&
+      a.max_dest_rd_atomic > context.limits().max_qp_rd_atom)
+    return EINVAL;
+  if (has(IBV_QP_TIMEOUT) && a.timeout > 31) return EINVAL;
+  if (has(IBV_QP_PKEY_INDEX) && hardware && a.pkey_index >= 1) return EINVAL;
+  return 0;
+}
+
+/// rxe_qp_from_attr (measured): the numbers of reads and atomics are rounded up to powers of two.
+void change(sim_qp& qp, const ibv_qp_attr& a, int mask) noexcept {
+  ibv_qp_attr& now = qp.attr;
+  const auto has = [mask](int bit) noexcept { return (mask & bit) != 0; };
+  const auto rounded = [](std::uint8_t n) noexcept {
+    return n == 0 ? n : static_cast<std::uint8_t>(std::min(128U, std::bit_ceil(unsigned{n})));
+  };
+  constexpr std::uint32_t psn = 0xffffff;
+  if (has(IBV_QP_ACCESS_FLAGS)) now.qp_access_flags = a.qp_access_flags;
+  if (has(IBV_QP_PKEY_INDEX)) now.pkey_index = a.pkey_index;
+  if (has(IBV_QP_PORT)) now.port_num = a.port_num;
+  if (has(IBV_QP_QKEY)) now.qkey = a.qkey;
+  if (has(IBV_QP_AV)) now.ah_attr = a.ah_attr;
+  if (has(IBV_QP_PATH_MTU)) now.path_mtu = a.path_mtu;
+  if (has(IBV_QP_TIMEOUT)) now.timeout = a.timeout;
+  if (has(IBV_QP_RETRY_CNT)) now.retry_cnt = a.retry_cnt;
+  if (has(IBV_QP_RNR_RETRY)) now.rnr_retry = a.rnr_retry;
+  if (has(IBV_QP_RQ_PSN)) now.rq_psn = a.rq_psn & psn;
+  if (has(IBV_QP_SQ_PSN)) now.sq_psn = a.sq_psn & psn;
+  if (has(IBV_QP_MAX_QP_RD_ATOMIC)) now.max_rd_atomic = rounded(a.max_rd_atomic);
+  if (has(IBV_QP_MAX_DEST_RD_ATOMIC)) now.max_dest_rd_atomic = rounded(a.max_dest_rd_atomic);
+  if (has(IBV_QP_MIN_RNR_TIMER)) now.min_rnr_timer = a.min_rnr_timer;
+  if (has(IBV_QP_PATH_MIG_STATE)) now.path_mig_state = a.path_mig_state;
+  if (has(IBV_QP_DEST_QPN)) now.dest_qp_num = a.dest_qp_num;
+  if (has(IBV_QP_EN_SQD_ASYNC_NOTIFY)) now.en_sqd_async_notify = a.en_sqd_async_notify;
+  if (has(IBV_QP_RATE_LIMIT)) now.rate_limit = a.rate_limit;
+  if (has(IBV_QP_ALT_PATH)) {
+    now.alt_ah_attr = a.alt_ah_attr;
+    now.alt_port_num = a.alt_port_num;
+    now.alt_pkey_index = a.alt_pkey_index;
+    now.alt_timeout = a.alt_timeout;
+  }
+  if (has(IBV_QP_CUR_STATE)) now.cur_qp_state = a.qp_state;  // as rxe has it (measured)
+  if (has(IBV_QP_STATE)) now.qp_state = a.qp_state;
+}
+
+int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* attributes) {
+  call c(verb::modify_qp_rate_limit, qp);
+  auto* found = c.use<sim_qp>(qp);
+  if (!found || !attributes || c.failing()) return c.refuse_code();
+  if (!found->context->offers().rate_limits) return EOPNOTSUPP;
+  // mlx5: RAW_PACKET in RTS, and no mask bit is known yet.
+  if (attributes->comp_mask != 0 || qp->qp_type != IBV_QPT_RAW_PACKET ||
+      found->state() != IBV_QPS_RTS)
+    return EINVAL;
+  found->attr.rate_limit = attributes->rate_limit;
+  return 0;
+}
+
+}  // namespace
+
+int check_address(const sim_context& context, const ibv_ah_attr& address) noexcept {
+  const port_description* port = find_port(*context.device, address.port_num);
+  if (!port) return EINVAL;
+  const bool ethernet = port->link_layer == IBV_LINK_LAYER_ETHERNET;
+  if (address.is_global == 0) return ethernet ? EINVAL : 0;
+  const std::uint32_t index = address.grh.sgid_index;
+  if (index >= static_cast<std::uint32_t>(port->gid_table_size)) return EINVAL;
+  if (index >= port->gids.size() || is_zero(port->gids[index].gid)) return ENODATA;
+  if (!ethernet) return 0;
+  const ibv_gid& destination = address.grh.dgid;
+  if (is_zero(destination)) return EINVAL;
+  if (destination.raw[0] == 0xff) return 0;  // multicast goes with either family
+  return is_v4(destination) == is_v4(port->gids[index].gid) ? 0 : EINVAL;
+}
+
+void install_qp_state_operations(verbs_context& context) noexcept {
+  context.modify_qp_rate_limit = &modify_qp_rate_limit;
+}
+
+}  // namespace ibvxx::shim
+
+using namespace ibvxx;
+using namespace ibvxx::shim;
+
+extern "C" {
+
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+  call c(verb::modify_qp, qp);
+  if (c.forwarded()) return forward<int>("ibv_modify_qp", qp, attributes, mask);
+  auto* handle = c.use<sim_qp>(qp);
+  if (!handle || !attributes || c.failing()) return c.refuse_code();
+  sim_qp& changed = *handle->original;
+  // libibverbs and rxe know no more (measured); of hardware's, RAW_PACKET has a rate.
+  int known = 2 * IBV_QP_DEST_QPN - 1;
+  if (changed.context->offers().rate_limits) known |= IBV_QP_RATE_LIMIT;
+  if ((mask & ~known) != 0) return EOPNOTSUPP;
+  mask = seen_by_kernel(qp->qp_type, mask);
+  if (const int code = check_change(changed, *attributes, mask)) return code;
+  change(changed, *attributes, mask);
+  if ((mask & IBV_QP_STATE) != 0) qp->state = attributes->qp_state;
+  return 0;
+}
+
+// Everything is filled in, whatever was asked for (measured); but for two fields that Soft-RoCE's
+// answer does not hold, which stay as they are.
+int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init_attr* init) {
+  call c(verb::query_qp, qp);
+  if (c.forwarded()) return forward<int>("ibv_query_qp", qp, out, mask, init);
+  auto* handle = c.use<sim_qp>(qp);
+  if (!handle || !out || !init || c.failing()) return c.refuse_code();
+  const sim_qp& queried = *handle->original;
+  const bool hardware = queried.context->as_hardware();
+  ibv_qp_attr answer = queried.attr;
+  if (hardware) {
+    answer.cur_qp_state = answer.qp_state;
+  } else {
+    answer.en_sqd_async_notify = out->en_sqd_async_notify;
+    answer.rate_limit = out->rate_limit;
+    answer.ah_attr.is_global = 1;
+  }
+  answer.cap = queried.cap;
+  *out = answer;
+  *init = {};
+  init->qp_context = qp->qp_context;
+  init->send_cq = qp->send_cq;
+  init->recv_cq = qp->recv_cq;
+  init->srq = qp->srq;
+  init->cap = queried.cap;
+  init->qp_type = qp->qp_type;
+  init->sq_sig_all = queried.signal_all ? 1 : 0;
+  if ((mask & IBV_QP_STATE) != 0) qp->state = out->qp_state;
+  return 0;
+}
+
+int ibv_query_ece(ibv_qp* qp, ibv_ece* ece) {
+  call c(verb::query_ece, qp);
+  if (c.forwarded()) return forward<int>("ibv_query_ece", qp, ece);
+  auto* found = c.use<sim_qp>(qp);
+  if (!found || !ece || c.failing()) return c.refuse_code();
+  if (!found->context->offers().connection_options) return EOPNOTSUPP;
+  *ece = found->ece;
+  return 0;
+}
+
+int ibv_set_ece(ibv_qp* qp, ibv_ece* ece) {
+  call c(verb::set_ece, qp);
+  if (c.forwarded()) return forward<int>("ibv_set_ece", qp, ece);
+  auto* found = c.use<sim_qp>(qp);
+  if (!found || !ece || c.failing()) return c.refuse_code();
+  if (ece->vendor_id == 0 || !found->context->offers().connection_options) return EOPNOTSUPP;
+  if (ece->comp_mask != 0) return EINVAL;
+  found->ece = *ece;
+  return 0;
+}
+
+int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode operation, std::uint32_t flags) {
+  call c(verb::query_qp_data_in_order, qp);
+  if (c.forwarded()) return forward<int>("ibv_query_qp_data_in_order", qp, operation, flags);
+  return c.use<sim_qp>(qp) ? 0 : 0;  // as providers that do not know
+}
+
+}  // extern "C"

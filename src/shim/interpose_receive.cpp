@@ -1,0 +1,176 @@
+// Shared receive queues.
+#include "interpose.hpp"
+#include "sim_queue_pair.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+/// rxe_srq_chk_init (measured): nothing of 0 requests, nothing above the limits.
+[[nodiscard]] int check_sizes(const sim_context& context, const ibv_srq_attr& asked) noexcept {
+  const ibv_device_attr& limits = context.limits();
+  if (asked.max_wr == 0 || asked.max_wr > static_cast<std::uint32_t>(limits.max_srq_wr) ||
+      asked.max_sge > static_cast<std::uint32_t>(limits.max_srq_sge))
+    return EINVAL;
+  if (is_full(*context.device, object_kind::srq, limits.max_srq)) return context.out_of_room();
+  return 0;
+}
+
+[[nodiscard]] std::shared_ptr<sim_srq> make_queue(const call& c, const sim_pd& pd, ibv_pd* handle,
+                                                  ibv_srq_attr& asked, void* srq_context) {
+  if (asked.max_sge == 0) asked.max_sge = 1;  // told to the caller (measured)
+  auto made = std::make_shared<sim_srq>();
+  made->context = pd.context;
+  made->domain = pd.domain;
+  made->attr = asked;
+  made->attr.max_wr = queue_capacity(asked.max_wr);  // told by a query only (measured)
+  made->verbs.context = handle->context;
+  made->verbs.srq_context = srq_context;
+  made->verbs.pd = handle;
+  made->verbs.handle = handle_of(c);
+  return made;
+}
+
+ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* a) {
+  call c(verb::create_srq_ex, context);
+  auto* owner = c.use<sim_context>(context);
+  if (!owner || !a || c.failing()) return c.refuse_pointer();
+  const device_features& offers = owner->offers();
+  constexpr unsigned known = IBV_SRQ_INIT_ATTR_RESERVED - 1;
+  if ((a->comp_mask & ~known) != 0) return c.refuse_pointer(EOPNOTSUPP);
+  const auto has = [a](unsigned bit) noexcept { return (a->comp_mask & bit) != 0; };
+  const ibv_srq_type type = has(IBV_SRQ_INIT_ATTR_TYPE) ? a->srq_type : IBV_SRQT_BASIC;
+  // Soft-RoCE's provider and the kernel refuse the other types with EINVAL (measured).
+  if (type == IBV_SRQT_XRC  ? !offers.xrc
+      : type == IBV_SRQT_TM ? !offers.tag_matching
+                            : type != IBV_SRQT_BASIC)
+    return c.refuse_pointer(EINVAL);
+  if (!has(IBV_SRQ_INIT_ATTR_PD)) return c.refuse_pointer(EINVAL);
+  auto* pd = c.use<sim_pd>(a->pd);
+  sim_xrcd* xrcd = nullptr;
+  sim_cq* cq = nullptr;
+  if (type == IBV_SRQT_XRC && !(has(IBV_SRQ_INIT_ATTR_XRCD) && (xrcd = c.use<sim_xrcd>(a->xrcd))))
+    return c.refuse_pointer();
+  if (type != IBV_SRQT_BASIC && !(has(IBV_SRQ_INIT_ATTR_CQ) && (cq = c.use<sim_cq>(a->cq))))
+    return c.refuse_pointer();
+  if (type == IBV_SRQT_TM &&
+      !(has(IBV_SRQ_INIT_ATTR_TM) && a->tm_cap.max_num_tags != 0 && a->tm_cap.max_ops != 0))
+    return c.refuse_pointer();
+  if (!pd) return c.refuse_pointer();
+  if (const int code = check_sizes(*owner, a->attr)) return c.refuse_pointer(code);
+  auto made = make_queue(c, *pd, a->pd, a->attr, a->srq_context);
+  made->type = type;
+  made->cq = cq;
+  made->xrc_domain = xrcd ? xrcd->domain : nullptr;
+  if (type != IBV_SRQT_BASIC) made->number = owner->device->srqs.take(made.get());
+  enroll(c, made, &made->verbs, *owner->device,
+         {c.record_of(a->pd), xrcd ? c.record_of(a->xrcd) : nullptr,
+          cq ? c.record_of(a->cq) : nullptr});
+  return &made->verbs;
+}
+
+int get_srq_num(ibv_srq* srq, std::uint32_t* number) {
+  call c(verb::get_srq_num, srq);
+  auto* queue = c.use<sim_srq>(srq);
+  if (!queue || !number || c.failing()) return c.refuse_code();
+  if (queue->number == 0) return EOPNOTSUPP;
+  *number = queue->number;
+  return 0;
+}
+
+int post_srq_ops(ibv_srq* srq, ibv_ops_wr* list, ibv_ops_wr** bad) {
+  call c(verb::post_srq_ops, srq);
+  auto* queue = c.use<sim_srq>(srq);
+  const auto refuse = [&](ibv_ops_wr* at, int code) {
+    if (bad) *bad = at;
+    return code;
+  };
+  if (!queue || c.failing()) return refuse(list, c.refuse_code());
+  if (!queue->context->offers().tag_matching) return EOPNOTSUPP;  // bad stays untouched (measured)
+  if (queue->type != IBV_SRQT_TM) return refuse(list, EINVAL);
+  for (ibv_ops_wr* one = list; one; one = one->next) {
+    switch (one->opcode) {
+      case IBV_WR_TAG_ADD:
+        one->tm.handle = ++queue->tags;
+        break;
+      case IBV_WR_TAG_DEL:
+        if (one->tm.handle == 0 || one->tm.handle > queue->tags) return refuse(one, EINVAL);
+        break;
+      case IBV_WR_TAG_SYNC:
+        break;
+      default:
+        return refuse(one, EINVAL);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void install_receive_operations(verbs_context& context) noexcept {
+  context.create_srq_ex = &create_srq_ex;
+  context.get_srq_num = &get_srq_num;
+  context.post_srq_ops = &post_srq_ops;
+}
+
+}  // namespace ibvxx::shim
+
+using namespace ibvxx;
+using namespace ibvxx::shim;
+
+extern "C" {
+
+ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
+  call c(verb::create_srq, pd);
+  if (c.forwarded()) return forward<ibv_srq*>("ibv_create_srq", pd, attributes);
+  auto* owner = c.use<sim_pd>(pd);
+  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (const int code = check_sizes(*owner->context, attributes->attr))
+    return c.refuse_pointer(code);
+  auto made = make_queue(c, *owner, pd, attributes->attr, attributes->srq_context);
+  enroll(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
+  return &made->verbs;
+}
+
+// rxe_srq_chk_attr (measured): the limit against the real size, the new size against the limit in
+// force; unknown bits are passed over.
+int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
+  call c(verb::modify_srq, srq);
+  if (c.forwarded()) return forward<int>("ibv_modify_srq", srq, attributes, mask);
+  auto* queue = c.use<sim_srq>(srq);
+  if (!queue || !attributes || c.failing()) return c.refuse_code();
+  if ((mask & IBV_SRQ_MAX_WR) != 0) {
+    const auto most = static_cast<std::uint32_t>(queue->context->limits().max_srq_wr);
+    if (attributes->max_wr == 0 || attributes->max_wr > most ||
+        attributes->max_wr < queue->attr.srq_limit)
+      return EINVAL;
+  }
+  if ((mask & IBV_SRQ_LIMIT) != 0 && attributes->srq_limit > queue->attr.max_wr) return EINVAL;
+  if ((mask & IBV_SRQ_MAX_WR) != 0) {
+    const std::uint32_t capacity = queue_capacity(attributes->max_wr);
+    if (capacity < queue->waiting()) return EINVAL;
+    queue->attr.max_wr = capacity;
+  }
+  if ((mask & IBV_SRQ_LIMIT) != 0) queue->attr.srq_limit = attributes->srq_limit;
+  return 0;
+}
+
+int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* out) {
+  call c(verb::query_srq, srq);
+  if (c.forwarded()) return forward<int>("ibv_query_srq", srq, out);
+  auto* queue = c.use<sim_srq>(srq);
+  if (!queue || !out || c.failing()) return c.refuse_code();
+  *out = queue->attr;
+  return 0;
+}
+
+int ibv_destroy_srq(ibv_srq* srq) {
+  call c(verb::destroy_srq, srq);
+  if (c.forwarded()) return forward<int>("ibv_destroy_srq", srq);
+  auto* ending = c.ending<sim_srq>(srq);
+  if (!ending) return c.refuse_code();
+  const int code = c.destroy(srq);
+  if (code == 0 && ending->number != 0) ending->context->device->srqs.release(ending->number);
+  return code;
+}
+
+}  // extern "C"

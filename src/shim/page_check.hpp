@@ -1,0 +1,13 @@
+// Whether the kernel could pin memory.
+#pragma once
+
+#include <cstddef>
+
+namespace ibvxx::shim {
+
+/// 0, or EFAULT where pinning would fail: an address that is not mapped, or pages that may not be
+/// written although `writable` is asked for. As pinning does, it faults the pages in. Where the
+/// kernel cannot tell (before Linux 5.14) the answer is 0.
+[[nodiscard]] int check_pages(const void* address, std::size_t length, bool writable) noexcept;
+
+}  // namespace ibvxx::shim

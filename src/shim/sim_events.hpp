@@ -1,0 +1,33 @@
+// Events of the simulated machine: raising them, and what a destroy has to do with them.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "engine.hpp"
+#include "sim_objects.hpp"
+
+namespace ibvxx::shim {
+
+/// A completion arrived at the queue: raises its event if it was asked for. Needs the session's
+/// lock.
+void notify(sim_cq& cq, bool solicited);
+/// An event for the queue's channel, asked for or not.
+void raise_cq_event(sim_cq& cq);
+/// An event that was not read yet is dropped when its queue is destroyed.
+void drop_events(sim_cq& cq);
+
+/// An async event for one context. Needs the session's lock.
+void raise_async_event(sim_context& context, const ibv_async_event& event);
+/// For every open context of a device: port and device events.
+void raise_async_event(session_state& state, const sim_device& device,
+                       const ibv_async_event& event);
+
+/// At a destroy: waits until what was read is acknowledged, as libibverbs does, but not for ever: a
+/// finding after the deadline.
+void settle(call& c, const void* handle, const event_balance& balance, const char* what);
+
+/// The balance of the object that an async event names, or null for events of ports and devices.
+[[nodiscard]] event_balance* balance_of(session_state& state,
+                                        const ibv_async_event& event) noexcept;
+
+}  // namespace ibvxx::shim

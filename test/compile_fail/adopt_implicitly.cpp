@@ -1,0 +1,13 @@
+// must not compile: a raw pointer that becomes owned without anybody saying so
+// says: convert|conversion
+#include <ibvxx/completion.hpp>
+
+using namespace ibvxx;
+
+unique_cq adopt(ibv_cq* raw) {
+#ifdef RIGHT
+  return unique_cq(raw);
+#else
+  return raw;
+#endif
+}

@@ -1,0 +1,58 @@
+#!/bin/sh
+# usage: headers.sh LOG_DIR
+#
+# Compiles every public header alone, with the warnings of a careful user: with the default compiler in C++20 and C++23,
+# with and without exceptions and RTTI; where there is clang too, with that in the two modes furthest apart, since every
+# compilation takes about a second. Prints what failed, then "N passed, N failed".
+set -u
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+include=${here%/*/*}/include
+logs=$1
+rm -rf "$logs"
+mkdir -p "$logs"
+
+bare='-fno-exceptions -fno-rtti'
+modes() { # COMPILER, and flags
+    echo "${CXX:-g++} -std=c++20"
+    echo "${CXX:-g++} -std=c++20 $bare"
+    echo "${CXX:-g++} -std=c++2b"
+    echo "${CXX:-g++} -std=c++2b $bare"
+    command -v clang++ >/dev/null 2>&1 || return 0
+    echo "clang++ -std=c++20"
+    echo "clang++ -std=c++2b $bare"
+}
+
+jobs() {
+    cd "$include" || exit
+    modes | while read -r mode; do
+        for header in ibvxx/*.hpp ibvxx/*/*.hpp; do
+            # The one header whose purpose is to throw.
+            case $mode$header in *"$bare"*or_throw.hpp) continue ;; esac
+            echo "$mode $header"
+        done
+    done
+}
+
+# Reads one job: a command line whose last word is the header.
+# shellcheck disable=SC2016 # it is for the shells that xargs starts
+compile='
+    header=${1##* } log=$logs/$(echo "$1" | tr -c "[:alnum:]+.\n" _)
+    if echo "#include <$header>" | ${1% *} -I "$include" $flags -x c++ -fsyntax-only - >"$log" 2>&1; then
+        echo passed
+    else
+        echo "failed: $1"
+        mv "$log" "$log.failed"
+    fi'
+
+flags="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Werror $(
+    pkg-config --cflags libibverbs fmt | sed 's/-I/-isystem /g'
+)"
+export include logs flags
+jobs >"$logs/jobs"
+xargs -d '\n' -n 1 -P "$(nproc)" sh -c "$compile" job <"$logs/jobs" >"$logs/results"
+for log in "$logs"/*.failed; do
+    [ ! -f "$log" ] || head -n 15 "$log"
+done
+grep '^failed' "$logs/results"
+passed=$(grep -c '^passed' "$logs/results")
+echo "$passed passed, $(($(wc -l <"$logs/jobs") - passed)) failed"

@@ -1,0 +1,168 @@
+#!/bin/sh
+# usage: run.sh [--require-kernel] [--only TIER]...
+#
+# Runs every tier of tests, or those named. The last line is "N passed, N failed", with ", N skipped" where something
+# was; the exit status is 1 unless all went well. On Debian, missing packages are installed with apt-get.
+#
+#   plain         the test programs
+#   asan          the same under AddressSanitizer and UndefinedBehaviorSanitizer
+#   tsan          the same under ThreadSanitizer
+#   headers       every public header by itself
+#   compile-fail  what must not compile
+#   docs          every C++ block of README.md and docs/*.md, and the table of verbs
+#   quickstart    docs/quickstart.sh
+#   kernel        a real kernel with Soft-RoCE in a virtual machine; skipped where that cannot be had, which
+#                 --require-kernel makes a failure
+#
+# What is built goes to $IBVXX_BUILD, or build-test in the source tree, and is used again by the next run.
+
+# shellcheck disable=SC2086 # many lists of words
+set -u
+tree=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+lib=$tree/test/lib
+build=${IBVXX_BUILD:-$tree/build-test}
+# shellcheck source=test/lib/packages.sh
+. "$lib/packages.sh"
+
+only='' require_kernel=false
+while [ $# -gt 0 ]; do
+    case $1 in
+    --require-kernel) require_kernel=true ;;
+    --only)
+        only="$only ${2:?--only needs a tier}"
+        shift
+        ;;
+    *)
+        sed -n '2,/^$/s/^#\{0,1\} \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+    esac
+    shift
+done
+for tier in $only; do
+    case $tier in
+    plain | asan | tsan | headers | compile-fail | docs | quickstart | kernel) ;;
+    *)
+        echo "run.sh: there is no tier '$tier'" >&2
+        exit 2
+        ;;
+    esac
+done
+
+wanted() { # TIER
+    case " ${only:-$1} " in *" $1 "*) ;; *) return 1 ;; esac
+}
+
+# -O0: compiling is what takes the time. A line table is all that a sanitizer's report needs.
+common='-Dtests=enabled -Dexamples=enabled -Doptimization=0 -Ddebug=false'
+sanitizers="$common -Db_lundef=false"
+lines='-Dcpp_args=-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all'
+
+plain() { sh "$lib/suites.sh" "$build/plain" $common -Dkernel_tests=enabled; }
+
+asan() {
+    ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1} \
+        UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} \
+        sh "$lib/suites.sh" "$build/asan" $sanitizers -Db_sanitize=address,undefined "$lines"
+}
+
+tsan() {
+    TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1} \
+        sh "$lib/suites.sh" "$build/tsan" $sanitizers -Db_sanitize=thread "$lines"
+}
+
+headers() { sh "$lib/headers.sh" "$build/headers"; }
+
+compile_fail() { sh "$lib/compile_fail.sh" "$build/compile-fail"; }
+
+docs() {
+    {
+        sh "$lib/docs.sh" "$build/docs"
+        python3 "$lib/verbs_table.py" "${CXX:-g++}" "$(pkg-config --variable=includedir libibverbs)/infiniband/verbs.h"
+    } >"$build/docs.out"
+    grep -v '^[0-9]* passed, [0-9]* failed$' "$build/docs.out"
+    awk '/^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3 } END { print passed " passed, " failed " failed" }' \
+        "$build/docs.out"
+}
+
+quickstart() {
+    if sh "$tree/docs/quickstart.sh" "$build/quickstart" >"$build/quickstart.out" 2>&1 &&
+        tail -n 1 "$build/quickstart.out" | grep -Eq '^[1-9][0-9]* steps failed, [1-9][0-9]* objects released, 0 left$' &&
+        grep -q '^A context on ' "$build/quickstart.out"; then
+        echo "1 passed, 0 failed"
+    else
+        cat "$build/quickstart.out"
+        echo "0 passed, 1 failed"
+    fi
+}
+
+kernel() {
+    # Any that cannot be had are missed by fetch.sh, which says so.
+    install_packages qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers
+    wanted plain || ninja -C "$build/plain" >"$build/kernel.out" 2>&1 ||
+        sh "$lib/suites.sh" "$build/plain" $common -Dkernel_tests=enabled
+    set -- "$build/plain/docs/examples/quickstart"
+    for program in "$build/plain/test/kernel-tests" "$build/plain/test/kernel/kernel-tests"; do
+        [ ! -x "$program" ] || set -- "$program" "$@"
+    done
+    status=0
+    sh "$tree/test/kernel/run.sh" "$@" >"$build/kernel.out" 2>"$build/kernel.err" || status=$?
+    awk -f "$lib/tally.awk" "$build/kernel.out" >"$build/kernel.tally"
+    if [ $status -eq 77 ]; then
+        cat "$build/kernel.err"
+        if $require_kernel; then echo "0 passed, 1 failed"; else echo "0 passed, 0 failed, 1 skipped"; fi
+    elif [ $status -ne 0 ] && grep -q ', 0 failed' "$build/kernel.tally"; then
+        # The machine itself came to grief.
+        cat "$build/kernel.out" "$build/kernel.err"
+        echo "0 passed, 1 failed"
+    elif ! grep -q '^A context on a real device' "$build/kernel.out"; then
+        cat "$build/kernel.out"
+        echo "the quickstart did not use the Soft-RoCE device"
+        echo "0 passed, 1 failed"
+    else
+        cat "$build/kernel.tally"
+    fi
+}
+
+passed=0 failed=0 skipped=0
+tier() { # NAME HEADLINE
+    wanted "$1" || return 0
+    echo
+    echo "== $1: $2"
+    began=$(date +%s)
+    "$(echo "$1" | tr - _)" >"$build/tier.out" 2>&1
+    # All but the last line is about failures, or about packages that were installed.
+    sed '$d' "$build/tier.out"
+    last=$(tail -n 1 "$build/tier.out")
+    if echo "$last" | grep -Eq '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$'; then
+        echo "   $last ($(($(date +%s) - began)) s)"
+    else
+        echo "$last"
+        last='0 passed, 1 failed'
+    fi
+    passed=$((passed + ${last%% passed*}))
+    last=${last#*passed, }
+    failed=$((failed + ${last%% failed*}))
+    case $last in *skipped)
+        last=${last#*failed, }
+        skipped=$((skipped + ${last%% skipped}))
+        ;;
+    esac
+}
+
+install_packages $build_packages catch2 || exit 1
+mkdir -p "$build" || exit 1
+
+tier plain "the test programs"
+tier asan "the test programs under AddressSanitizer and UndefinedBehaviorSanitizer"
+tier tsan "the test programs under ThreadSanitizer"
+tier headers "every public header by itself, in every mode"
+tier compile-fail "what must not compile"
+tier docs "the C++ blocks of the documentation"
+tier quickstart "docs/quickstart.sh"
+tier kernel "Soft-RoCE on a real kernel"
+
+echo
+[ $skipped -eq 0 ] || set -- ", $skipped skipped"
+echo "$passed passed, $failed failed${1-}"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
