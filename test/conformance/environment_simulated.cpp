@@ -13,6 +13,7 @@ shim::device_description described(const char* name, const char* link_local, con
   shim::device_description device;
   device.name = name;
   device.completion_vectors = 2;  // one per processor
+  device.ports.front().gid_table_size = 1024;
   device.ports.front().gids = {{shim::gid(link_local), IBV_GID_TYPE_ROCE_V2, 2},
                                {shim::gid(address), IBV_GID_TYPE_ROCE_V2, 2}};
   return device;
