@@ -25,7 +25,8 @@ std::vector<gid_slot> port_description::default_gids() {
 
 ibv_device_attr device_description::default_limits() {
   ibv_device_attr limits{};
-  std::strcpy(limits.fw_ver, "sim");
+  std::strcpy(limits.fw_ver, "0.0.0");
+  limits.vendor_id = 0xffffff;
   limits.max_mr_size = UINT64_MAX;
   limits.page_size_cap = 0xfffff000;
   limits.max_qp = 1048560;
@@ -151,6 +152,10 @@ std::vector<std::shared_ptr<sim_device>> make_devices(const simulated& machine) 
     auto device = std::make_shared<sim_device>();
     device->described = described;
     device->described.limits.phys_port_cnt = static_cast<std::uint8_t>(described.ports.size());
+    // Each device has a GUID of its own where none is described.
+    ibv_device_attr& limits = device->described.limits;
+    if (limits.node_guid == 0) limits.node_guid = htobe64(0x020000fffe000000 + devices.size());
+    if (limits.sys_image_guid == 0) limits.sys_image_guid = limits.node_guid;
     ibv_device& verbs = device->verbs;
     verbs.node_type = IBV_NODE_CA;
     verbs.transport_type = IBV_TRANSPORT_IB;

@@ -202,7 +202,9 @@ int call::may_destroy(const void* handle) noexcept {
                                             state_->objects.children_of(object));
   // Only a context goes regardless: ibv_close_device returns 0 in every case, and its children
   // dangle.
-  return object.kind == object_kind::context ? 0 : EBUSY;
+  if (object.kind == object_kind::context) return 0;
+  // The channel's count is libibverbs' own.
+  return object.kind == object_kind::comp_channel ? EBUSY : from_kernel(EBUSY);
 }
 
 void call::destroy_regardless(const void* handle) noexcept {

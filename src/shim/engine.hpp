@@ -166,6 +166,13 @@ class call {
     return -1;
   }
 
+  /// What a verb returns whose answer is the kernel's: a failure is in errno too (measured), other
+  /// than those that libibverbs and providers find out themselves.
+  [[nodiscard]] static int from_kernel(int code) noexcept {
+    if (code != 0) errno = code;
+    return code;
+  }
+
   void found(finding_kind kind, std::string text) noexcept;
 
   /// "ibv_destroy_cq (call 17)": how findings begin.

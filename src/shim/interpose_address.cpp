@@ -198,7 +198,7 @@ int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   auto* member = c.use<sim_qp>(qp);
   if (!member || !gid || c.failing()) return c.refuse_code();
   if (find_membership(c, *member, *gid, lid)) return 0;
-  if (!can_be_member(*qp, *gid)) return EINVAL;
+  if (!can_be_member(*qp, *gid)) return call::from_kernel(EINVAL);
   if (std::none_of(member->groups.begin(), member->groups.end(),
                    [gid](const ibv_gid& g) { return same(g, *gid); }))
     member->groups.push_back(*gid);
@@ -220,7 +220,7 @@ int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (c.failing()) return c.refuse_code();
   const auto group = std::find_if(member->groups.begin(), member->groups.end(),
                                   [gid](const ibv_gid& g) { return same(g, *gid); });
-  if (!can_be_member(*qp, *gid) || group == member->groups.end()) return EINVAL;
+  if (!can_be_member(*qp, *gid) || group == member->groups.end()) return call::from_kernel(EINVAL);
   member->groups.erase(group);
   return membership ? c.destroy(membership->handle) : 0;
 }

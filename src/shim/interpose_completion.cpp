@@ -64,6 +64,7 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
   ibv_comp_channel* channel = attributes->channel;
   auto* events = channel ? c.use<sim_comp_channel>(channel) : nullptr;
   if (channel && !events) return c.refuse_pointer();
+  if (events && events->context != owner) return c.refuse_pointer(EBADF);
   const bool parent = (attributes->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
   if (parent && !c.use<sim_pd>(attributes->parent_domain)) return c.refuse_pointer();
   const device_features& offers = owner->offers();
@@ -155,6 +156,8 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
   auto* owner = c.use<sim_context>(context);
   auto* events = channel ? c.use<sim_comp_channel>(channel) : nullptr;
   if (!owner || (channel && !events) || c.failing()) return c.refuse_pointer();
+  // The kernel looks the descriptor up among those of this context (measured).
+  if (events && events->context != owner) return c.refuse_pointer(EBADF);
   if (cqe < 1 || comp_vector < 0) return c.refuse_pointer();
   if (const int code = check_sizes(*owner, static_cast<std::uint32_t>(cqe),
                                    static_cast<std::uint32_t>(comp_vector)))
@@ -172,7 +175,7 @@ int ibv_resize_cq(ibv_cq* cq, int cqe) {
   // rxe_cq_chk_attr: what is in the queue must still fit.
   if (cqe < 1 || cqe > queue->context->limits().max_cqe ||
       static_cast<std::size_t>(cqe) < queue->waiting())
-    return EINVAL;
+    return call::from_kernel(EINVAL);
   cq->cqe = static_cast<int>(queue_capacity(static_cast<std::uint32_t>(cqe)));
   return 0;
 }

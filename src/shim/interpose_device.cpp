@@ -24,8 +24,9 @@ int query_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, st
   call c(verb::query_port, context);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_code();
+  std::memset(out, 0, std::min(size, sizeof *out));  // before anything is asked (measured)
   const port_description* port = find_port(*owner->device, number);
-  if (!port) return EINVAL;
+  if (!port) return call::from_kernel(EINVAL);
   ibv_port_attr answer{};
   answer.state = port->state;
   answer.max_mtu = port->max_mtu;
@@ -216,11 +217,19 @@ const char* ibv_get_device_name(ibv_device* device) {
 
 int ibv_get_device_index(ibv_device* device) {
   if (!engine::in_session()) return forward<int>("ibv_get_device_index", device);
-  return -1;  // what libibverbs says where the kernel does not number devices
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  for (std::size_t index = 0; index < seen.state.devices.size(); ++index)
+    if (&seen.state.devices[index]->verbs == device) return static_cast<int>(index);
+  return -1;
 }
 
 __be64 ibv_get_device_guid(ibv_device* device) {
   if (!engine::in_session()) return forward<__be64>("ibv_get_device_guid", device);
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  for (const auto& candidate : seen.state.devices)
+    if (&candidate->verbs == device) return candidate->described.limits.node_guid;
   return 0;
 }
 
@@ -261,8 +270,8 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t in
   if (!owner || c.failing()) return c.refuse_code();
   const port_description* described = find_port(*owner->device, port);
   if (!described || flags != 0 || index >= static_cast<std::uint32_t>(described->gid_table_size))
-    return EINVAL;
-  if (!fill_gid_entry(*described, port, index, *out)) return ENODATA;
+    return call::from_kernel(EINVAL);
+  if (!fill_gid_entry(*described, port, index, *out)) return call::from_kernel(ENODATA);
   return 0;
 }
 
@@ -274,14 +283,14 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
                             entry_size);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return -c.refuse_code();
-  if (flags != 0) return -EINVAL;
+  if (flags != 0) return -call::from_kernel(EINVAL);
   const auto& ports = owner->device->described.ports;
   std::size_t count = 0;
   for (std::uint32_t port = 1; port <= ports.size(); ++port) {
     for (std::uint32_t index = 0; index < ports[port - 1].gids.size(); ++index) {
       ibv_gid_entry entry{};
       if (!fill_gid_entry(ports[port - 1], port, index, entry)) continue;
-      if (count == max_entries) return -EINVAL;
+      if (count == max_entries) return -call::from_kernel(EINVAL);
       entries[count++] = entry;
     }
   }

@@ -51,10 +51,17 @@ namespace {
     return EINVAL;
   if (has(IBV_QP_AV))
     if (const int code = check_address(context, a.ah_attr)) return code;
-  if (has(IBV_QP_ALT_PATH))
+  if (has(IBV_QP_ALT_PATH)) {
     if (const int code = check_address(context, a.alt_ah_attr)) return code;
+    // The kernel moves no paths of RoCE (_ib_modify_qp; measured).
+    const port_description* own = find_port(device, qp.attr.port_num);
+    if (own && own->link_layer == IBV_LINK_LAYER_ETHERNET) return EINVAL;
+  }
   const ibv_qp_state from = has(IBV_QP_CUR_STATE) ? a.cur_qp_state : qp.state();
   const ibv_qp_state to = has(IBV_QP_STATE) ? a.qp_state : from;
+  // A new address in SQD brings its port along (modify_qp of uverbs_cmd.c), which UC does not take
+  // there (measured).
+  if (has(IBV_QP_AV) && from == IBV_QPS_SQD) mask |= IBV_QP_PORT;
   if (!modify_is_ok(from, to, qp.verbs.qp_type, mask)) return EINVAL;
   const bool hardware = context.as_hardware();
   if (has(IBV_QP_PATH_MTU)) {
@@ -160,7 +167,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   if (changed.context->offers().rate_limits) known |= IBV_QP_RATE_LIMIT;
   if ((mask & ~known) != 0) return EOPNOTSUPP;
   mask = seen_by_kernel(qp->qp_type, mask);
-  if (const int code = check_change(changed, *attributes, mask)) return code;
+  if (const int code = check_change(changed, *attributes, mask)) return call::from_kernel(code);
   change(changed, *attributes, mask);
   if ((mask & IBV_QP_STATE) != 0) qp->state = attributes->qp_state;
   return 0;
@@ -173,6 +180,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init_attr* init)
   if (c.forwarded()) return forward<int>("ibv_query_qp", qp, out, mask, init);
   auto* handle = c.use<sim_qp>(qp);
   if (!handle || !out || !init || c.failing()) return c.refuse_code();
+  if ((mask & ~(2 * IBV_QP_DEST_QPN - 1)) != 0) return EOPNOTSUPP;  // libibverbs (measured)
   const sim_qp& queried = *handle->original;
   const bool hardware = queried.context->as_hardware();
   ibv_qp_attr answer = queried.attr;
@@ -212,7 +220,8 @@ int ibv_set_ece(ibv_qp* qp, ibv_ece* ece) {
   if (c.forwarded()) return forward<int>("ibv_set_ece", qp, ece);
   auto* found = c.use<sim_qp>(qp);
   if (!found || !ece || c.failing()) return c.refuse_code();
-  if (ece->vendor_id == 0 || !found->context->offers().connection_options) return EOPNOTSUPP;
+  if (ece->vendor_id == 0) return call::from_kernel(EOPNOTSUPP);  // libibverbs sets it (measured)
+  if (!found->context->offers().connection_options) return EOPNOTSUPP;
   if (ece->comp_mask != 0) return EINVAL;
   found->ece = *ece;
   return 0;

@@ -142,12 +142,13 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
     const auto most = static_cast<std::uint32_t>(queue->context->limits().max_srq_wr);
     if (attributes->max_wr == 0 || attributes->max_wr > most ||
         attributes->max_wr < queue->attr.srq_limit)
-      return EINVAL;
+      return call::from_kernel(EINVAL);
   }
-  if ((mask & IBV_SRQ_LIMIT) != 0 && attributes->srq_limit > queue->attr.max_wr) return EINVAL;
+  if ((mask & IBV_SRQ_LIMIT) != 0 && attributes->srq_limit > queue->attr.max_wr)
+    return call::from_kernel(EINVAL);
   if ((mask & IBV_SRQ_MAX_WR) != 0) {
     const std::uint32_t capacity = queue_capacity(attributes->max_wr);
-    if (capacity < queue->waiting()) return EINVAL;
+    if (capacity < queue->waiting()) return call::from_kernel(EINVAL);
     queue->attr.max_wr = capacity;
   }
   if ((mask & IBV_SRQ_LIMIT) != 0) queue->attr.srq_limit = attributes->srq_limit;
