@@ -127,11 +127,11 @@ TEST_CASE(
     return context.reset();
   };
   // Processor time, so that a busy machine does not count.
-  const auto began = std::clock();
+  [[maybe_unused]] const auto began = std::clock();
   const auto single = shim::sweep(body);
-  const auto after_single = std::clock();
+  [[maybe_unused]] const auto after_single = std::clock();
   const auto twofold = shim::sweep(body, {.order = 2});
-  const auto after_twofold = std::clock();
+  [[maybe_unused]] const auto after_twofold = std::clock();
 
   INFO(single.text());
   CHECK(single.clean());
