@@ -160,6 +160,17 @@ call::call(verb v, const void* object) noexcept : verb_(v) {
   lock_.unlock();  // the real call must not run under the lock
 }
 
+call::call(verb v, part) noexcept : verb_(v) {
+  if (depth++ != 0) return;
+  lock_ = std::unique_lock(engine_lock());
+  if (current) {
+    state_ = current.get();
+    index_ = state_->calls;
+  } else {
+    lock_.unlock();
+  }
+}
+
 call::~call() {
   --depth;
 }

@@ -20,6 +20,7 @@
 namespace ibvxx::shim {
 
 struct sim_device;
+struct sim_qp;
 
 /// A call as the trace keeps it; the record outlives the session's objects.
 struct traced_call {
@@ -40,10 +41,13 @@ struct session_state {
   std::array<std::uint64_t, verb_count> counts{};
   bool registered = false;  // memory, before which fork support must be asked for
   bool fork_ready = false;
+  std::vector<sim_qp*> waiting{};  // queue pairs whose next request waits for somebody else
+  bool retrying = false;
   /// How long a destroy that would wait for ever is let wait, in case another thread is about to
   /// acknowledge.
   std::chrono::milliseconds destroy_deadline{200};
   std::condition_variable acknowledged{};
+  std::condition_variable released{};  // a queue that one thread had to itself for a while
 
   [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
 };
@@ -87,6 +91,9 @@ class unseen {
 class call {
  public:
   call(verb v, const void* object) noexcept;
+  /// A look at the session in the middle of something that is counted elsewhere.
+  enum class part { of_another };
+  call(verb v, part) noexcept;
   call(const call&) = delete;
   call& operator=(const call&) = delete;
   ~call();
@@ -117,6 +124,12 @@ class call {
   template <class Done>
   [[nodiscard]] bool wait(std::condition_variable& condition, Done&& done) noexcept {
     return condition.wait_for(lock_, state_->destroy_deadline, done);
+  }
+  /// The same with a deadline of one's own.
+  template <class Done>
+  [[nodiscard]] bool wait(std::condition_variable& condition, std::chrono::milliseconds deadline,
+                          Done&& done) noexcept {
+    return condition.wait_for(lock_, deadline, done);
   }
 
   [[nodiscard]] record* record_of(const void* handle) const noexcept {

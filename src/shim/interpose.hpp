@@ -91,6 +91,7 @@ void install_memory_operations(verbs_context& context) noexcept;
 void install_memory_window_operations(verbs_context& context) noexcept;
 void install_device_memory_operations(verbs_context& context) noexcept;
 void install_completion_operations(verbs_context& context) noexcept;
+void install_polling_operations(verbs_context& context) noexcept;
 void install_queue_pair_operations(verbs_context& context) noexcept;
 void install_qp_state_operations(verbs_context& context) noexcept;
 void install_posting_operations(verbs_context& context) noexcept;

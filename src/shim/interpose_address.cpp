@@ -9,21 +9,18 @@
 #include <array>
 #include <cstring>
 
+#include "fabric.hpp"
 #include "interpose.hpp"
 #include "sim_queue_pair.hpp"
 
 namespace ibvxx::shim {
 namespace {
 
-[[nodiscard]] bool same(const ibv_gid& a, const ibv_gid& b) noexcept {
-  return std::memcmp(a.raw, b.raw, sizeof a.raw) == 0;
-}
-
 /// The index of a GID of that type in a port's table, or -1 with errno EINVAL: libibverbs looks
 /// until a query fails, which it does at the table's end (measured).
 [[nodiscard]] int find_gid(const port_description& port, const ibv_gid& gid, bool v2) noexcept {
   for (std::size_t i = 0; i < port.gids.size(); ++i)
-    if (same(port.gids[i].gid, gid) && (port.gids[i].type == IBV_GID_TYPE_ROCE_V2) == v2)
+    if (same_gid(port.gids[i].gid, gid) && (port.gids[i].type == IBV_GID_TYPE_ROCE_V2) == v2)
       return static_cast<int>(i);
   errno = EINVAL;
   return -1;
@@ -138,7 +135,8 @@ ibv_ah* make_address(call& c, sim_pd& owner, ibv_pd* pd, const ibv_ah_attr& attr
   for (const record& object : c.state().objects.records()) {
     if (!object.live || object.kind != object_kind::multicast_membership) continue;
     const auto* one = static_cast<const sim_multicast*>(object.storage.get());
-    if (one->qp == &qp && same(one->gid, gid) && one->lid == lid) return c.record_of(object.handle);
+    if (one->qp == &qp && same_gid(one->gid, gid) && one->lid == lid)
+      return c.record_of(object.handle);
   }
   return nullptr;
 }
@@ -200,8 +198,10 @@ int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (find_membership(c, *member, *gid, lid)) return 0;
   if (!can_be_member(*qp, *gid)) return call::from_kernel(EINVAL);
   if (std::none_of(member->groups.begin(), member->groups.end(),
-                   [gid](const ibv_gid& g) { return same(g, *gid); }))
+                   [gid](const ibv_gid& g) { return same_gid(g, *gid); }))
     member->groups.push_back(*gid);
+  auto& members = member->context->device->multicast_members;
+  if (std::find(members.begin(), members.end(), member) == members.end()) members.push_back(member);
   auto made = std::make_shared<sim_multicast>();
   made->qp = member;
   made->gid = *gid;
@@ -219,9 +219,10 @@ int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (membership && c.failing()) return c.destroy(membership->handle);
   if (c.failing()) return c.refuse_code();
   const auto group = std::find_if(member->groups.begin(), member->groups.end(),
-                                  [gid](const ibv_gid& g) { return same(g, *gid); });
+                                  [gid](const ibv_gid& g) { return same_gid(g, *gid); });
   if (!can_be_member(*qp, *gid) || group == member->groups.end()) return call::from_kernel(EINVAL);
   member->groups.erase(group);
+  if (member->groups.empty()) std::erase(member->context->device->multicast_members, member);
   return membership ? c.destroy(membership->handle) : 0;
 }
 

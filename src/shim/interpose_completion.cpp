@@ -11,11 +11,6 @@
 namespace ibvxx::shim {
 namespace {
 
-int poll_cq(ibv_cq* cq, int, ibv_wc*) {
-  call c(verb::poll_cq, cq);
-  return c.use<sim_cq>(cq) && !c.failing() ? 0 : -1;
-}
-
 int req_notify_cq(ibv_cq* cq, int solicited_only) {
   call c(verb::req_notify_cq, cq);
   auto* queue = c.use<sim_cq>(cq);
@@ -105,7 +100,6 @@ int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attributes) {
 }  // namespace
 
 void install_completion_operations(verbs_context& context) noexcept {
-  context.context.ops.poll_cq = &poll_cq;
   context.context.ops.req_notify_cq = &req_notify_cq;
   context.create_cq_ex = &create_cq_ex;
   context.modify_cq = &modify_cq;
@@ -189,6 +183,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   if (code != 0) return code;
   // The queue stays known until every event is acknowledged: another thread may be about to.
   drop_events(*ending);
+  drop_async_events(*ending->context, cq);
   settle(c, cq, ending->completion_events, "completion events");
   settle(c, cq, ending->async_events, "async events");
   c.retire(cq);

@@ -130,6 +130,7 @@ std::shared_ptr<sim_context> make_context(const std::shared_ptr<sim_device>& dev
   install_memory_window_operations(verbs);
   install_device_memory_operations(verbs);
   install_completion_operations(verbs);
+  install_polling_operations(verbs);
   install_queue_pair_operations(verbs);
   install_posting_operations(verbs);
   install_receive_operations(verbs);

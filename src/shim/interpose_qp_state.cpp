@@ -1,19 +1,15 @@
 // Queue pairs: changing and querying.
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
+#include "data_path.hpp"
+#include "fabric.hpp"
 #include "interpose.hpp"
 #include "qp_rules.hpp"
 #include "sim_queue_pair.hpp"
 
 namespace ibvxx::shim {
 namespace {
-
-[[nodiscard]] bool is_v4(const ibv_gid& gid) noexcept {
-  static constexpr std::uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::memcmp(gid.raw, mapped, sizeof mapped) == 0;
-}
 
 [[nodiscard]] bool is_zero(const ibv_gid& gid) noexcept {
   return gid.global.subnet_prefix == 0 && gid.global.interface_id == 0;
@@ -112,7 +108,22 @@ void change(sim_qp& qp, const ibv_qp_attr& a, int mask) noexcept {
     now.alt_timeout = a.alt_timeout;
   }
   if (has(IBV_QP_CUR_STATE)) now.cur_qp_state = a.qp_state;  // as rxe has it (measured)
-  if (has(IBV_QP_STATE)) now.qp_state = a.qp_state;
+}
+
+/// Goes to another state, with what that does to the work that is queued.
+void enter(session_state& state, sim_qp& qp, ibv_qp_state to) {
+  const ibv_qp_state from = qp.state();
+  if (to == IBV_QPS_ERR) {
+    enter_error(state, qp);
+  } else {
+    qp.attr.qp_state = to;
+    if (to == IBV_QPS_RESET) forget_work(state, qp);
+  }
+  // Soft-RoCE tells of every drained queue, asked or not (measured).
+  const bool told = !qp.context->as_hardware() || qp.attr.en_sqd_async_notify != 0;
+  if (from == IBV_QPS_RTS && to == IBV_QPS_SQD && told) raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+  if (to == IBV_QPS_RTS) static_cast<void>(run_send_queue(state, qp));
+  retry_waiting(state);
 }
 
 int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* attributes) {
@@ -142,7 +153,7 @@ int check_address(const sim_context& context, const ibv_ah_attr& address) noexce
   const ibv_gid& destination = address.grh.dgid;
   if (is_zero(destination)) return EINVAL;
   if (destination.raw[0] == 0xff) return 0;  // multicast goes with either family
-  return is_v4(destination) == is_v4(port->gids[index].gid) ? 0 : EINVAL;
+  return is_v4_gid(destination) == is_v4_gid(port->gids[index].gid) ? 0 : EINVAL;
 }
 
 void install_qp_state_operations(verbs_context& context) noexcept {
@@ -169,7 +180,10 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   mask = seen_by_kernel(qp->qp_type, mask);
   if (const int code = check_change(changed, *attributes, mask)) return call::from_kernel(code);
   change(changed, *attributes, mask);
-  if ((mask & IBV_QP_STATE) != 0) qp->state = attributes->qp_state;
+  if ((mask & IBV_QP_STATE) != 0) {
+    qp->state = attributes->qp_state;
+    enter(c.state(), changed, attributes->qp_state);
+  }
   return 0;
 }
 

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "data_path.hpp"
 #include "interpose.hpp"
+#include "sim_events.hpp"
 #include "sim_memory.hpp"
 #include "sim_queue_pair.hpp"
 #include "sim_work_queue.hpp"
@@ -276,7 +278,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
 
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
   if (!engine::in_session()) return forward<ibv_qp_ex*>("ibv_qp_to_qp_ex", qp);
-  call c(verb::none, qp);
+  call c(verb::none, call::part::of_another);
   auto* found = c.use<sim_qp>(qp);
   return found && found->is_extended ? &found->extended : nullptr;
 }

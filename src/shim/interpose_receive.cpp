@@ -1,5 +1,6 @@
 // Shared receive queues.
 #include "interpose.hpp"
+#include "sim_events.hpp"
 #include "sim_queue_pair.hpp"
 
 namespace ibvxx::shim {
@@ -148,7 +149,7 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
     return call::from_kernel(EINVAL);
   if ((mask & IBV_SRQ_MAX_WR) != 0) {
     const std::uint32_t capacity = queue_capacity(attributes->max_wr);
-    if (capacity < queue->waiting()) return call::from_kernel(EINVAL);
+    if (capacity < queue->receives.size()) return call::from_kernel(EINVAL);
     queue->attr.max_wr = capacity;
   }
   if ((mask & IBV_SRQ_LIMIT) != 0) queue->attr.srq_limit = attributes->srq_limit;
@@ -169,9 +170,12 @@ int ibv_destroy_srq(ibv_srq* srq) {
   if (c.forwarded()) return forward<int>("ibv_destroy_srq", srq);
   auto* ending = c.ending<sim_srq>(srq);
   if (!ending) return c.refuse_code();
-  const int code = c.destroy(srq);
-  if (code == 0 && ending->number != 0) ending->context->device->srqs.release(ending->number);
-  return code;
+  if (const int code = c.may_destroy(srq)) return code;
+  drop_async_events(*ending->context, srq);
+  settle(c, srq, ending->async_events, "async events");
+  c.retire(srq);
+  if (ending->number != 0) ending->context->device->srqs.release(ending->number);
+  return 0;
 }
 
 }  // extern "C"

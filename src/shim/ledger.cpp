@@ -73,6 +73,8 @@ const char* name(finding_kind kind) noexcept {
       return "unacknowledged events";
     case finding_kind::over_acknowledged_events:
       return "over-acknowledged events";
+    case finding_kind::unbalanced_batch:
+      return "unbalanced batch";
     case finding_kind::unfired_rule:
       return "unfired rule";
   }

@@ -31,6 +31,7 @@ struct sim_device {
   key_table keys{};                                      // of regions and windows
   qp_table qps{};                                        // by number
   srq_table srqs{};
+  std::vector<sim_qp*> multicast_members{};
   std::uint64_t dm_in_use = 0;  // bytes of device memory
   bool lost = false;            ///< taken away while in use
 };

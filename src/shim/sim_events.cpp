@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+
+#include "sim_queue_pair.hpp"
 
 namespace ibvxx::shim {
 namespace {
@@ -16,6 +19,28 @@ void count_up(int fd) noexcept {
 void count_down(int fd) noexcept {
   std::uint64_t one = 0;
   [[maybe_unused]] const ssize_t taken = ::read(fd, &one, sizeof one);
+}
+
+/// The kind of object that an async event names; none for those of ports and devices.
+[[nodiscard]] std::optional<object_kind> kind_named_by(ibv_event_type type) noexcept {
+  switch (type) {
+    case IBV_EVENT_CQ_ERR:
+      return object_kind::cq;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return object_kind::qp;
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      return object_kind::srq;
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -54,12 +79,30 @@ void raise_async_event(session_state& state, const sim_device& device,
   }
 }
 
+void drop_async_events(sim_context& context, const void* object) {
+  // The pointers of an event share one place; a port's number is no pointer to anything.
+  const auto names = [object](const ibv_async_event& event) {
+    return kind_named_by(event.event_type) && event.element.qp == object;
+  };
+  auto& events = context.async_events;
+  const auto kept = std::remove_if(events.begin(), events.end(), names);
+  for (auto dropped = kept; dropped != events.end(); ++dropped)
+    count_down(context.verbs.context.async_fd);
+  events.erase(kept, events.end());
+}
+
 event_balance* balance_of(session_state& state, const ibv_async_event& event) noexcept {
-  switch (event.event_type) {
-    case IBV_EVENT_CQ_ERR: {
-      const record* object = state.objects.find(event.element.cq);
-      return object ? &static_cast<sim_cq*>(object->storage.get())->async_events : nullptr;
-    }
+  const auto kind = kind_named_by(event.event_type);
+  if (!kind) return nullptr;
+  const record* object = state.objects.find(event.element.qp);
+  if (!object || object->kind != *kind) return nullptr;
+  switch (*kind) {
+    case object_kind::cq:
+      return &static_cast<sim_cq*>(object->storage.get())->async_events;
+    case object_kind::qp:
+      return &static_cast<sim_qp*>(object->storage.get())->async_events;
+    case object_kind::srq:
+      return &static_cast<sim_srq*>(object->storage.get())->async_events;
     default:
       return nullptr;
   }

@@ -22,6 +22,9 @@ void raise_async_event(sim_context& context, const ibv_async_event& event);
 void raise_async_event(session_state& state, const sim_device& device,
                        const ibv_async_event& event);
 
+/// An async event that was not read yet is dropped when the object that it names is destroyed.
+void drop_async_events(sim_context& context, const void* object);
+
 /// At a destroy: waits until what was read is acknowledged, as libibverbs does, but not for ever: a
 /// finding after the deadline.
 void settle(call& c, const void* handle, const event_balance& balance, const char* what);

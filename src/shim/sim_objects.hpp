@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <deque>
 #include <ibvxx/shim/ledger.hpp>
+#include <thread>
 
 #include "sim_device.hpp"
+#include "sim_work.hpp"
 
 namespace ibvxx::shim {
 
@@ -83,8 +85,13 @@ struct sim_cq {
   event_balance completion_events{};
   event_balance async_events{};
 
+  ring<completion> entries{};
+  completion current{};  // what an iteration is at
+  bool iterating = false;
+  std::thread::id iterator{};
+
   /// Completions that nobody has polled yet.
-  [[nodiscard]] std::size_t waiting() const noexcept { return 0; }
+  [[nodiscard]] std::size_t waiting() const noexcept { return entries.size(); }
 };
 
 /// Puts the functions of an extended queue in place: those for polling, and for each detail that

@@ -4,9 +4,11 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "sim_objects.hpp"
+#include "sim_work.hpp"
 
 namespace ibvxx::shim {
 
@@ -22,9 +24,8 @@ struct sim_srq {
   const void* xrc_domain = nullptr;
   sim_cq* cq = nullptr;    // for XRC and tag matching
   std::uint32_t tags = 0;  // handed out by post_srq_ops
-
-  /// Receives that no message has taken yet.
-  [[nodiscard]] std::size_t waiting() const noexcept { return 0; }
+  ring<receive_request> receives{};
+  event_balance async_events{};
 };
 
 struct sim_qp {
@@ -51,6 +52,24 @@ struct sim_qp {
   sim_qp* original = this;        // of one that ibv_open_qp gave: the queue pair itself
   unsigned users = 1;             // handles of the queue pair itself
   std::vector<ibv_gid> groups{};  // multicast groups whose datagrams it gets
+  event_balance async_events{};
+
+  ring<queued_send> sends{};  // those that could not be carried out at once
+  ring<receive_request> receives{};
+  bool waiting = false;            // the first of `sends` waits for somebody else
+  bool first_is_running = false;   // the first of `sends` is being carried out
+  bool established = false;        // hardware: a message came in since RTR
+  std::uint32_t unreclaimed = 0;   // hardware: slots taken since the last completion
+  std::uint32_t slots_in_use = 0;  // hardware: slots that no polled completion gave back
+  std::size_t peer_hint[3] = {};   // device, port and GID index where the peer was found last
+
+  // ibv_wr_*: the batch between wr_start and its end
+  std::vector<queued_send> batch{};
+  std::size_t batch_size = 0;
+  std::size_t batch_room = 0;
+  int batch_error = 0;
+  bool batch_open = false;
+  std::thread::id batch_owner{};
 
   /// The state as the device has it; verbs.state is what libibverbs was told last.
   [[nodiscard]] ibv_qp_state state() const noexcept { return attr.qp_state; }

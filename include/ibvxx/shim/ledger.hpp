@@ -49,6 +49,8 @@ enum class finding_kind : std::uint8_t {
   double_close,  ///< a descriptor was closed that was not open, or that belongs to a verbs object
   unacknowledged_events,     ///< a destroy would have waited for ever for events that were read
   over_acknowledged_events,  ///< more events were acknowledged than read
+  unbalanced_batch,  ///< an iteration over a CQ, or a batch of requests, begun twice or ended
+                     ///< without having been begun
   unfired_rule,  ///< a fault that was asked for never happened
 };
 

@@ -1,0 +1,158 @@
+// Completions, and queue pairs that break.
+#include <algorithm>
+#include <utility>
+
+#include "data_path.hpp"
+#include "sim_events.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+[[nodiscard]] ibv_wc_opcode completed_as(ibv_wr_opcode opcode) noexcept {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_WC_FETCH_ADD;
+    case IBV_WR_LOCAL_INV:
+      return IBV_WC_LOCAL_INV;
+    case IBV_WR_BIND_MW:
+      return IBV_WC_BIND_MW;
+    default:
+      return IBV_WC_SEND;
+  }
+}
+
+[[nodiscard]] bool has_immediate(ibv_wr_opcode opcode) noexcept {
+  return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+void raise_on(sim_context& context, const ibv_async_event& event) {
+  raise_async_event(context, event);
+}
+
+void flush_sends(session_state& state, sim_qp& qp) {
+  // The one that is being carried out completes by itself.
+  const std::size_t kept = qp.first_is_running ? 1 : 0;
+  for (std::size_t i = kept; i < qp.sends.size(); ++i)
+    complete_send(state, qp, qp.sends[i].request, IBV_WC_WR_FLUSH_ERR);
+  qp.sends.truncate(kept);
+}
+
+void stop_waiting(session_state& state, sim_qp& qp) {
+  qp.waiting = false;
+  std::erase(state.waiting, &qp);
+}
+
+}  // namespace
+
+bool complete(session_state& state, sim_cq& cq, const completion& done, bool solicited) {
+  if (cq.entries.size() >= static_cast<std::size_t>(cq.verbs.cqe)) {
+    if (!cq.ignores_overrun) {
+      // Every completion that is lost raises the event; the queue goes on (measured).
+      ibv_async_event event{};
+      event.event_type = IBV_EVENT_CQ_ERR;
+      event.element.cq = &cq.verbs;
+      raise_on(*cq.context, event);
+      return false;
+    }
+    cq.entries.pop();  // written over
+  }
+  completion& kept = cq.entries.append();
+  kept = done;
+  kept.time = state.calls;
+  notify(cq, solicited);
+  return true;
+}
+
+void complete_send(session_state& state, sim_qp& qp, const send_request& request,
+                   ibv_wc_status status) {
+  const bool hardware = qp.context->as_hardware();
+  if (hardware) ++qp.unreclaimed;
+  const bool signaled = qp.signal_all || (request.flags & IBV_SEND_SIGNALED) != 0;
+  if (status == IBV_WC_SUCCESS && !signaled) return;
+  completion done{};
+  done.wc.wr_id = request.wr_id;
+  done.wc.status = status;
+  done.wc.qp_num = qp.verbs.qp_num;
+  if (status == IBV_WC_SUCCESS) {
+    done.wc.opcode = completed_as(request.opcode);
+    done.wc.byte_len = static_cast<std::uint32_t>(request.length);
+    // Soft-RoCE says so of what was sent, without the data (measured).
+    if (!hardware && has_immediate(request.opcode)) done.wc.wc_flags = IBV_WC_WITH_IMM;
+  }
+  if (hardware) {
+    done.qp = &qp;
+    done.gives_back = std::exchange(qp.unreclaimed, 0);
+  }
+  complete(state, *qp.send_cq, done, status != IBV_WC_SUCCESS);
+}
+
+void fail_send(session_state& state, sim_qp& qp, const send_request& request,
+               ibv_wc_status status) {
+  complete_send(state, qp, request, status);
+  // Soft-RoCE breaks every queue pair; by IBA 10.3.1 the send queue of an unconnected one only
+  // stops.
+  const bool stops = qp.context->as_hardware() &&
+                     (qp.verbs.qp_type == IBV_QPT_UD || qp.verbs.qp_type == IBV_QPT_UC);
+  if (!stops) return enter_error(state, qp);
+  qp.attr.qp_state = IBV_QPS_SQE;
+  stop_waiting(state, qp);
+  flush_sends(state, qp);
+}
+
+void flush_receives(session_state& state, sim_qp& qp) {
+  while (!qp.receives.empty()) {
+    completion done{};
+    done.wc.wr_id = qp.receives.front().wr_id;
+    done.wc.status = IBV_WC_WR_FLUSH_ERR;
+    done.wc.qp_num = qp.verbs.qp_num;
+    qp.receives.pop();
+    complete(state, *qp.recv_cq, done, true);
+  }
+}
+
+void enter_error(session_state& state, sim_qp& qp) {
+  if (qp.state() == IBV_QPS_ERR) return;
+  qp.attr.qp_state = IBV_QPS_ERR;
+  stop_waiting(state, qp);
+  flush_sends(state, qp);
+  flush_receives(state, qp);
+  // Soft-RoCE does not tell that an SRQ's receives will not come back (measured).
+  if (qp.srq && qp.context->as_hardware()) raise_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+void forget_work(session_state& state, sim_qp& qp) {
+  stop_waiting(state, qp);
+  qp.sends.clear();
+  qp.receives.clear();
+  qp.unreclaimed = qp.slots_in_use = 0;
+  qp.established = false;
+  // Hardware's providers take a queue pair's completions out of the queues (rdma-core 44,
+  // mlx5_cq_clean); Soft-RoCE leaves them (measured).
+  if (!qp.context->as_hardware()) return;
+  for (sim_cq* cq : {qp.send_cq, qp.recv_cq})
+    if (cq)
+      cq->entries.remove_if([&qp](const completion& c) { return c.wc.qp_num == qp.verbs.qp_num; });
+}
+
+void raise_qp_event(sim_qp& qp, ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = &qp.verbs;
+  raise_on(*qp.context, event);
+}
+
+void raise_srq_event(sim_srq& srq, ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.srq = &srq.verbs;
+  raise_on(*srq.context, event);
+}
+
+}  // namespace ibvxx::shim

@@ -1,0 +1,260 @@
+// Posting to an extended queue pair, one call at a time: ibv_wr_*.
+#include <chrono>
+#include <thread>
+
+#include "data_path.hpp"
+#include "interpose.hpp"
+#include "posting.hpp"
+#include "sim_address.hpp"
+#include "sim_memory.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+/// How long a batch may be open before that is reported to another thread that wants to begin one.
+constexpr std::chrono::milliseconds batch_deadline{5000};
+
+[[nodiscard]] sim_qp& queue_pair_of(ibv_qp_ex* qp) noexcept {
+  // ibv_qp_ex is the first member of sim_qp.
+  return *reinterpret_cast<sim_qp*>(qp);
+}
+
+/// How providers say that something does not fit (providers/rxe; providers/mlx5).
+[[nodiscard]] int no_room(const sim_qp& qp) noexcept {
+  return qp.context->as_hardware() ? ENOMEM : ENOSPC;
+}
+
+/// The first error of a batch stays; wr_complete returns it.
+void spoil(sim_qp& qp, int code) noexcept {
+  if (qp.batch_error == 0) qp.batch_error = code;
+}
+
+void wr_start(ibv_qp_ex* handle) {
+  call c(verb::wr_start, handle);
+  auto* qp = c.use<sim_qp>(handle);
+  if (!qp) return;
+  const bool own = qp->batch_open && qp->batch_owner == std::this_thread::get_id();
+  if (own || (qp->batch_open &&
+              !c.wait(c.state().released, batch_deadline, [qp] { return !qp->batch_open; })))
+    c.found(finding_kind::unbalanced_batch,
+            c.here() + " on " + c.record_of(handle)->title + " while " +
+                (own ? "the same thread has" : "another thread has had for seconds") +
+                " a batch open: a provider would wait for ever");
+  qp->batch_open = true;
+  qp->batch_owner = std::this_thread::get_id();
+  qp->batch_size = 0;
+  qp->batch_error = 0;
+  qp->batch_room = send_slots_left(*qp);
+}
+
+/// A new request of the batch, or null where there is no slot for it. Between wr_start and its end
+/// the batch is the thread's own: no lock.
+[[nodiscard]] send_request* begin(ibv_qp_ex* handle, ibv_wr_opcode opcode) noexcept {
+  sim_qp& qp = queue_pair_of(handle);
+  if (qp.batch_size >= qp.batch_room) {
+    spoil(qp, no_room(qp));
+    return nullptr;
+  }
+  const engine::unseen quiet;
+  if (qp.batch_size == qp.batch.size()) qp.batch.emplace_back();
+  queued_send& slot = qp.batch[qp.batch_size++];
+  slot.request = send_request{};
+  slot.sges.clear();
+  slot.inline_data.clear();
+  slot.request.wr_id = handle->wr_id;
+  slot.request.opcode = opcode;
+  slot.request.flags = handle->wr_flags & ~unsigned{IBV_SEND_INLINE};
+  return &slot.request;
+}
+
+/// The request that a setter is about, or null: none was begun, or the batch is spoilt.
+[[nodiscard]] queued_send* latest(ibv_qp_ex* handle) noexcept {
+  sim_qp& qp = queue_pair_of(handle);
+  if (qp.batch_size == 0) spoil(qp, EINVAL);
+  return qp.batch_error == 0 ? &qp.batch[qp.batch_size - 1] : nullptr;
+}
+
+void begin_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey,
+                std::uint64_t address) noexcept {
+  if (send_request* request = begin(qp, opcode)) {
+    request->rkey = rkey;
+    request->remote_address = address;
+  }
+}
+
+void wr_rdma_write(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+  begin_rdma(qp, IBV_WR_RDMA_WRITE, rkey, address);
+}
+void wr_rdma_read(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address) {
+  begin_rdma(qp, IBV_WR_RDMA_READ, rkey, address);
+}
+void wr_rdma_write_imm(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address, __be32 data) {
+  if (send_request* request = begin(qp, IBV_WR_RDMA_WRITE_WITH_IMM)) {
+    request->rkey = rkey;
+    request->remote_address = address;
+    request->immediate = data;
+  }
+}
+void wr_send(ibv_qp_ex* qp) {
+  static_cast<void>(begin(qp, IBV_WR_SEND));
+}
+void wr_send_imm(ibv_qp_ex* qp, __be32 data) {
+  if (send_request* request = begin(qp, IBV_WR_SEND_WITH_IMM)) request->immediate = data;
+}
+void wr_send_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
+  if (send_request* request = begin(qp, IBV_WR_SEND_WITH_INV)) request->immediate = rkey;
+}
+void wr_local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
+  if (send_request* request = begin(qp, IBV_WR_LOCAL_INV)) request->immediate = rkey;
+}
+void wr_atomic_cmp_swp(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address,
+                       std::uint64_t compare, std::uint64_t swap) {
+  begin_rdma(qp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, address);
+  if (queued_send* slot = latest(qp)) {
+    slot->request.compare_or_add = compare;
+    slot->request.swap = swap;
+  }
+}
+void wr_atomic_fetch_add(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address,
+                         std::uint64_t add) {
+  begin_rdma(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, address);
+  if (queued_send* slot = latest(qp)) slot->request.compare_or_add = add;
+}
+
+/// Looks objects up, which takes the lock for a moment. Not a verb of its own: the batch is.
+template <class Sim>
+[[nodiscard]] Sim* look_up(const void* handle) noexcept {
+  call c(verb::wr_start, call::part::of_another);
+  return c.use<Sim>(handle);
+}
+
+void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
+  auto* window = look_up<sim_mw>(mw);
+  auto* region = info->mr ? look_up<sim_mr>(info->mr) : nullptr;
+  send_request* request = begin(qp, IBV_WR_BIND_MW);
+  if (!window || (info->mr && !region)) return spoil(queue_pair_of(qp), EINVAL);
+  if (!request) return;
+  request->window = window;
+  request->region = region;
+  request->window_key = mw->rkey;
+  request->new_key = rkey;
+  request->window_address = info->addr;
+  request->window_length = info->length;
+  request->window_access = info->mw_access_flags;
+}
+
+void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t remote_qp, std::uint32_t qkey) {
+  auto* address = look_up<sim_ah>(ah);
+  if (!address) return spoil(queue_pair_of(qp), EINVAL);
+  if (queued_send* slot = latest(qp)) {
+    slot->request.address = address->attr;
+    slot->request.remote_qp = remote_qp;
+    slot->request.remote_qkey = qkey;
+  }
+}
+void wr_set_xrc_srqn(ibv_qp_ex* qp, std::uint32_t number) {
+  if (queued_send* slot = latest(qp)) slot->request.remote_srq = number;
+}
+
+void wr_set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
+  queued_send* slot = latest(qp);
+  if (!slot) return;
+  if (count > queue_pair_of(qp).cap.max_send_sge)
+    return spoil(queue_pair_of(qp), no_room(queue_pair_of(qp)));
+  const engine::unseen quiet;
+  slot->sges.assign(list, list + count);
+}
+void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
+  const ibv_sge one{address, length, lkey};
+  wr_set_sge_list(qp, 1, &one);
+}
+
+void wr_set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
+  queued_send* slot = latest(qp);
+  if (!slot) return;
+  const engine::unseen quiet;
+  slot->inline_data.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (list[i].length > queue_pair_of(qp).cap.max_inline_data - slot->inline_data.size())
+      return spoil(queue_pair_of(qp), no_room(queue_pair_of(qp)));
+    const auto* bytes = static_cast<const std::byte*>(list[i].addr);
+    slot->inline_data.insert(slot->inline_data.end(), bytes, bytes + list[i].length);
+  }
+  slot->request.flags |= IBV_SEND_INLINE;
+}
+void wr_set_inline_data(ibv_qp_ex* qp, void* bytes, std::size_t length) {
+  const ibv_data_buf one{bytes, length};
+  wr_set_inline_data_list(qp, 1, &one);
+}
+
+[[nodiscard]] bool is_open(call& c, sim_qp& qp) noexcept {
+  if (qp.batch_open) return true;
+  c.found(finding_kind::unbalanced_batch,
+          c.here() + " on " + c.record_of(&qp.verbs)->title + " without an ibv_wr_start");
+  return false;
+}
+
+/// The device's view of what was set: the SGEs, or the inline data.
+void settle(queued_send& slot) noexcept {
+  send_request& request = slot.request;
+  if ((request.flags & IBV_SEND_INLINE) != 0)
+    slot.sges.assign(1, {reinterpret_cast<std::uintptr_t>(slot.inline_data.data()),
+                         static_cast<std::uint32_t>(slot.inline_data.size()), 0});
+  request.sges = slot.sges.data();
+  request.sge_count = static_cast<std::uint32_t>(slot.sges.size());
+  request.length = 0;
+  for (const ibv_sge& one : slot.sges) request.length += one.length;
+}
+
+int wr_complete(ibv_qp_ex* handle) {
+  call c(verb::wr_complete, handle);
+  auto* qp = c.use<sim_qp>(handle);
+  if (!qp || !is_open(c, *qp)) return c.refuse_code();
+  qp->batch_open = false;
+  c.state().released.notify_all();
+  int code = c.failing() ? c.refuse_code() : qp->batch_error;
+  if (code == 0) code = check_sending(*qp);
+  for (std::size_t i = 0; i < qp->batch_size && code == 0; ++i) {
+    settle(qp->batch[i]);
+    submit(c.state(), *qp, qp->batch[i].request);
+  }
+  retry_waiting(c.state());
+  return code;
+}
+
+void wr_abort(ibv_qp_ex* handle) {
+  call c(verb::wr_abort, handle);
+  auto* qp = c.use<sim_qp>(handle);
+  if (!qp || !is_open(c, *qp)) return;
+  qp->batch_open = false;
+  c.state().released.notify_all();
+}
+
+}  // namespace
+
+void install_building(sim_qp& made, std::uint64_t operations) noexcept {
+  ibv_qp_ex& qp = made.extended;
+  const auto asked = [operations](std::uint64_t bit) noexcept { return (operations & bit) != 0; };
+  // What was not asked for stays null, as providers leave it (measured).
+  if (asked(IBV_QP_EX_WITH_RDMA_WRITE)) qp.wr_rdma_write = &wr_rdma_write;
+  if (asked(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)) qp.wr_rdma_write_imm = &wr_rdma_write_imm;
+  if (asked(IBV_QP_EX_WITH_SEND)) qp.wr_send = &wr_send;
+  if (asked(IBV_QP_EX_WITH_SEND_WITH_IMM)) qp.wr_send_imm = &wr_send_imm;
+  if (asked(IBV_QP_EX_WITH_RDMA_READ)) qp.wr_rdma_read = &wr_rdma_read;
+  if (asked(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)) qp.wr_atomic_cmp_swp = &wr_atomic_cmp_swp;
+  if (asked(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)) qp.wr_atomic_fetch_add = &wr_atomic_fetch_add;
+  if (asked(IBV_QP_EX_WITH_LOCAL_INV)) qp.wr_local_inv = &wr_local_inv;
+  if (asked(IBV_QP_EX_WITH_BIND_MW)) qp.wr_bind_mw = &wr_bind_mw;
+  if (asked(IBV_QP_EX_WITH_SEND_WITH_INV)) qp.wr_send_inv = &wr_send_inv;
+  qp.wr_set_ud_addr = &wr_set_ud_addr;
+  if (made.xrc_domain || made.context->offers().xrc) qp.wr_set_xrc_srqn = &wr_set_xrc_srqn;
+  qp.wr_set_inline_data = &wr_set_inline_data;
+  qp.wr_set_inline_data_list = &wr_set_inline_data_list;
+  qp.wr_set_sge = &wr_set_sge;
+  qp.wr_set_sge_list = &wr_set_sge_list;
+  qp.wr_start = &wr_start;
+  qp.wr_complete = &wr_complete;
+  qp.wr_abort = &wr_abort;
+}
+
+}  // namespace ibvxx::shim

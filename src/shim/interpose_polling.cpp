@@ -1,0 +1,175 @@
+// Polling: ibv_poll_cq, and the iteration over extended queues.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "interpose.hpp"
+#include "sim_queue_pair.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+/// How long a queue may be kept from other threads before that is reported. Providers would let
+/// them spin for ever.
+constexpr std::chrono::milliseconds iteration_deadline{5000};
+
+[[nodiscard]] sim_cq& queue_of(ibv_cq_ex* cq) noexcept {
+  // ibv_cq_ex is the first member of sim_cq.
+  return *reinterpret_cast<sim_cq*>(cq);
+}
+
+/// Takes the next completion out, and on hardware gives the slots back that it stands for.
+[[nodiscard]] bool take(sim_cq& queue, completion& out) noexcept {
+  if (queue.entries.empty()) return false;
+  out = queue.entries.front();
+  queue.entries.pop();
+  if (out.qp) out.qp->slots_in_use -= std::min(out.qp->slots_in_use, out.gives_back);
+  return true;
+}
+
+/// Waits until no other thread iterates. False, with a finding, where the queue cannot be had.
+[[nodiscard]] bool have_to_itself(call& c, sim_cq& queue) noexcept {
+  if (!queue.iterating || queue.single_threaded) return true;
+  const bool own = queue.iterator == std::this_thread::get_id();
+  if (!own && c.wait(c.state().released, iteration_deadline, [&] { return !queue.iterating; }))
+    return true;
+  c.found(finding_kind::unbalanced_batch,
+          c.here() + " on " + c.record_of(&queue.verbs)->title + " while " +
+              (own ? "the same thread has" : "another thread has had for seconds") +
+              " an ibv_start_poll on it without the ibv_end_poll: a provider would wait for ever");
+  return false;
+}
+
+int poll_cq(ibv_cq* cq, int room, ibv_wc* out) {
+  call c(verb::poll_cq, cq);
+  auto* queue = c.use<sim_cq>(cq);
+  if (!queue || c.failing() || !have_to_itself(c, *queue)) return -1;
+  int taken = 0;
+  completion one;
+  for (; taken < room && take(*queue, one); ++taken) out[taken] = one.wc;
+  return taken;
+}
+
+void show(sim_cq& queue) noexcept {
+  queue.extended.status = queue.current.wc.status;
+  queue.extended.wr_id = queue.current.wc.wr_id;
+}
+
+int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr*) {
+  call c(verb::start_poll, cq);
+  auto* queue = c.use<sim_cq>(cq);
+  if (!queue || c.failing()) return c.refuse_code();
+  if (!have_to_itself(c, *queue)) return EDEADLK;
+  if (!take(*queue, queue->current)) return ENOENT;
+  queue->iterating = true;
+  queue->iterator = std::this_thread::get_id();
+  show(*queue);
+  return 0;
+}
+
+/// Whether an iteration is open; otherwise a finding.
+[[nodiscard]] bool iterates(call& c, sim_cq& queue) noexcept {
+  if (queue.iterating) return true;
+  c.found(finding_kind::unbalanced_batch, c.here() + " on " + c.record_of(&queue.verbs)->title +
+                                              " without an ibv_start_poll that returned 0");
+  return false;
+}
+
+int next_poll(ibv_cq_ex* cq) {
+  call c(verb::next_poll, cq);
+  auto* queue = c.use<sim_cq>(cq);
+  if (!queue || c.failing() || !iterates(c, *queue)) return c.refuse_code();
+  if (!take(*queue, queue->current)) return ENOENT;
+  show(*queue);
+  return 0;
+}
+
+void end_poll(ibv_cq_ex* cq) {
+  call c(verb::end_poll, cq);
+  auto* queue = c.use<sim_cq>(cq);
+  if (!queue || !iterates(c, *queue)) return;
+  queue->iterating = false;
+  c.state().released.notify_all();
+}
+
+// The readers take no lock: between start and end the current completion is the thread's own.
+
+const ibv_wc& current(ibv_cq_ex* cq) noexcept {
+  return queue_of(cq).current.wc;
+}
+
+ibv_wc_opcode read_opcode(ibv_cq_ex* cq) {
+  return current(cq).opcode;
+}
+std::uint32_t read_vendor_err(ibv_cq_ex* cq) {
+  return current(cq).vendor_err;
+}
+std::uint32_t read_byte_len(ibv_cq_ex* cq) {
+  return current(cq).byte_len;
+}
+__be32 read_imm_data(ibv_cq_ex* cq) {
+  return current(cq).imm_data;  // or the key that was invalidated: the same place
+}
+std::uint32_t read_qp_num(ibv_cq_ex* cq) {
+  return current(cq).qp_num;
+}
+std::uint32_t read_src_qp(ibv_cq_ex* cq) {
+  return current(cq).src_qp;
+}
+unsigned read_wc_flags(ibv_cq_ex* cq) {
+  return current(cq).wc_flags;
+}
+std::uint32_t read_slid(ibv_cq_ex* cq) {
+  return current(cq).slid;
+}
+std::uint8_t read_sl(ibv_cq_ex* cq) {
+  return current(cq).sl;
+}
+std::uint8_t read_dlid_path_bits(ibv_cq_ex* cq) {
+  return current(cq).dlid_path_bits;
+}
+/// Calls instead of nanoseconds, so that the same program reads the same.
+std::uint64_t read_time(ibv_cq_ex* cq) {
+  return queue_of(cq).current.time;
+}
+std::uint16_t read_cvlan(ibv_cq_ex*) {
+  return 0;
+}
+std::uint32_t read_flow_tag(ibv_cq_ex*) {
+  return 0;
+}
+void read_tm_info(ibv_cq_ex*, ibv_wc_tm_info* info) {
+  *info = {};
+}
+
+}  // namespace
+
+void install_polling(sim_cq& queue, std::uint64_t details) noexcept {
+  ibv_cq_ex& cq = queue.extended;
+  cq.start_poll = &start_poll;
+  cq.next_poll = &next_poll;
+  cq.end_poll = &end_poll;
+  cq.read_opcode = &read_opcode;
+  cq.read_vendor_err = &read_vendor_err;
+  cq.read_wc_flags = &read_wc_flags;
+  // What was not asked for stays null, as providers leave it (measured).
+  if ((details & IBV_WC_EX_WITH_BYTE_LEN) != 0) cq.read_byte_len = &read_byte_len;
+  if ((details & IBV_WC_EX_WITH_IMM) != 0) cq.read_imm_data = &read_imm_data;
+  if ((details & IBV_WC_EX_WITH_QP_NUM) != 0) cq.read_qp_num = &read_qp_num;
+  if ((details & IBV_WC_EX_WITH_SRC_QP) != 0) cq.read_src_qp = &read_src_qp;
+  if ((details & IBV_WC_EX_WITH_SLID) != 0) cq.read_slid = &read_slid;
+  if ((details & IBV_WC_EX_WITH_SL) != 0) cq.read_sl = &read_sl;
+  if ((details & IBV_WC_EX_WITH_DLID_PATH_BITS) != 0) cq.read_dlid_path_bits = &read_dlid_path_bits;
+  if ((details & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP) != 0) cq.read_completion_ts = &read_time;
+  if ((details & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK) != 0)
+    cq.read_completion_wallclock_ns = &read_time;
+  if ((details & IBV_WC_EX_WITH_CVLAN) != 0) cq.read_cvlan = &read_cvlan;
+  if ((details & IBV_WC_EX_WITH_FLOW_TAG) != 0) cq.read_flow_tag = &read_flow_tag;
+  if ((details & IBV_WC_EX_WITH_TM_INFO) != 0) cq.read_tm_info = &read_tm_info;
+}
+
+void install_polling_operations(verbs_context& context) noexcept {
+  context.context.ops.poll_cq = &poll_cq;
+}
+
+}  // namespace ibvxx::shim
