@@ -11,6 +11,7 @@
 #   compile-fail  what must not compile
 #   docs          every C++ block of README.md and docs/*.md, and the table of verbs
 #   quickstart    docs/quickstart.sh
+#   conformance   the simulated device against the transcript of Soft-RoCE, and that against the kernel where it can be had
 #   kernel        a real kernel with Soft-RoCE in a virtual machine; skipped where that cannot be had, which
 #                 --require-kernel makes a failure
 #
@@ -41,7 +42,7 @@ while [ $# -gt 0 ]; do
 done
 for tier in $only; do
     case $tier in
-    plain | asan | tsan | headers | compile-fail | docs | quickstart | kernel) ;;
+    plain | asan | tsan | headers | compile-fail | docs | quickstart | conformance | kernel) ;;
     *)
         echo "run.sh: there is no tier '$tier'" >&2
         exit 2
@@ -96,11 +97,15 @@ quickstart() {
     fi
 }
 
+build_plain() {
+    ninja -C "$build/plain" >"$build/build.out" 2>&1 ||
+        sh "$lib/suites.sh" "$build/plain" $common -Dexamples=enabled -Dkernel_tests=enabled >"$build/build.out" 2>&1
+}
+
 kernel() {
     # Any that cannot be had are missed by fetch.sh, which says so.
     install_packages qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers
-    wanted plain || ninja -C "$build/plain" >"$build/kernel.out" 2>&1 ||
-        sh "$lib/suites.sh" "$build/plain" $common -Dexamples=enabled -Dkernel_tests=enabled
+    wanted plain || build_plain
     set -- "$build/plain/docs/examples/quickstart"
     for program in "$build/plain/test/kernel-tests" "$build/plain/test/kernel/kernel-tests"; do
         [ ! -x "$program" ] || set -- "$program" "$@"
@@ -121,6 +126,27 @@ kernel() {
         echo "0 passed, 1 failed"
     else
         cat "$build/kernel.tally"
+    fi
+}
+
+conformance() {
+    wanted plain || build_plain
+    programs=$build/plain/test/conformance
+    # The kept transcript is of Linux 6.1: a later kernel may answer otherwise.
+    asked=''
+    if cached=$(sh "$tree/test/kernel/fetch.sh" 2>/dev/null) && grep -q 'linux-image-6\.1\.' "$cached/package"; then
+        asked=$programs/conformance-kernel
+        echo "   compared with the kernel's own answers, now"
+    else
+        echo "   compared with the kept answers of Linux 6.1"
+    fi
+    status=0
+    sh "$tree/test/conformance/run.sh" "$programs/conformance-simulated" $asked >"$build/conformance.out" 2>&1 || status=$?
+    sed 's/^/   /' "$build/conformance.out"
+    if [ $status -eq 0 ]; then
+        echo "$(sed -n 's/^\([0-9]*\) probes.*/\1/p' "$build/conformance.out") passed, 0 failed"
+    else
+        echo "0 passed, 1 failed"
     fi
 }
 
@@ -163,6 +189,7 @@ tier headers "every public header by itself, in every mode"
 tier compile-fail "what must not compile"
 tier docs "the C++ blocks of the documentation"
 tier quickstart "docs/quickstart.sh"
+tier conformance "the simulated device against Soft-RoCE"
 tier kernel "Soft-RoCE on a real kernel"
 
 echo
