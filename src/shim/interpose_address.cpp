@@ -145,7 +145,8 @@ ibv_ah* make_address(call& c, sim_pd& owner, ibv_pd* pd, const ibv_ah_attr& attr
 [[nodiscard]] bool can_be_member(const ibv_qp& qp, const ibv_gid& gid) noexcept {
   // ::ffff:224.0.0.0/100 is a multicast address too (measured).
   static constexpr std::uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  const bool ipv4 = std::memcmp(gid.raw, mapped, sizeof mapped) == 0 && (gid.raw[12] & 0xf0) == 0xe0;
+  const bool ipv4 =
+      std::memcmp(gid.raw, mapped, sizeof mapped) == 0 && (gid.raw[12] & 0xf0) == 0xe0;
   return qp.qp_type == IBV_QPT_UD && (gid.raw[0] == 0xff || ipv4);
 }
 

@@ -60,7 +60,7 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr*) {
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing()) return c.refuse_code();
   if (!have_to_itself(c, *queue)) return EDEADLK;
-  if (!take(*queue, queue->current)) return call::from_kernel(ENOENT);  // errno too: measured
+  if (!take(*queue, queue->current)) return call::from_kernel(ENOENT);  // errno too (measured)
   queue->iterating = true;
   queue->iterator = std::this_thread::get_id();
   show(*queue);
@@ -79,7 +79,7 @@ int next_poll(ibv_cq_ex* cq) {
   call c(verb::next_poll, cq);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing() || !iterates(c, *queue)) return c.refuse_code();
-  if (!take(*queue, queue->current)) return call::from_kernel(ENOENT);  // errno too: measured
+  if (!take(*queue, queue->current)) return call::from_kernel(ENOENT);  // errno too (measured)
   show(*queue);
   return 0;
 }

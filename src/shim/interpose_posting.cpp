@@ -54,8 +54,9 @@ int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
   // Soft-RoCE's provider wants both, and tells of no request where the state is wrong (measured).
   if (!bad || !list) return EINVAL;
   *bad = nullptr;
+  // Its post is a system call, so the refusal is in errno too (measured).
   if (const int code = check_sending(*qp->original))
-    return qp->context->as_hardware() ? refuse(list, bad, code) : code;
+    return qp->context->as_hardware() ? refuse(list, bad, code) : call::from_kernel(code);
   int code = 0;
   for (ibv_send_wr* one = list; one && code == 0; one = one->next)
     if ((code = post_one(c, *qp->original, *one)) != 0) *bad = one;
