@@ -87,7 +87,10 @@ docs() {
 }
 
 quickstart() {
-    if sh "$tree/docs/quickstart.sh" "$build/quickstart" >"$build/quickstart.out" 2>&1 &&
+    # What the plain tier built is built already; without it the script builds for itself, as for a newcomer.
+    where=$build/quickstart
+    [ ! -f "$build/plain/build.ninja" ] || where=$build/plain
+    if sh "$tree/docs/quickstart.sh" "$where" >"$build/quickstart.out" 2>&1 &&
         tail -n 1 "$build/quickstart.out" | grep -Eq '^[1-9][0-9]* steps failed, [1-9][0-9]* objects released, 0 left$' &&
         grep -q '^A context on ' "$build/quickstart.out"; then
         echo "1 passed, 0 failed"

@@ -22,14 +22,16 @@ struct gid_text {
 
 template <>
 struct fmt::formatter<ibvxx::verb> : fmt::formatter<fmt::string_view> {
-  auto format(ibvxx::verb v, fmt::format_context& context) const {
+  template <class Context>
+  auto format(ibvxx::verb v, Context& context) const {
     return fmt::formatter<fmt::string_view>::format(ibvxx::name(v), context);
   }
 };
 
 template <>
 struct fmt::formatter<ibvxx::error> : fmt::formatter<fmt::string_view> {
-  auto format(const ibvxx::error& e, fmt::format_context& context) const {
+  template <class Context>
+  auto format(const ibvxx::error& e, Context& context) const {
     char line[ibvxx::error::max_message];
     return fmt::formatter<fmt::string_view>::format({line, e.message_to(line, sizeof line)},
                                                     context);
@@ -38,14 +40,16 @@ struct fmt::formatter<ibvxx::error> : fmt::formatter<fmt::string_view> {
 
 template <>
 struct fmt::formatter<ibvxx::context_state> : fmt::formatter<fmt::string_view> {
-  auto format(ibvxx::context_state state, fmt::format_context& context) const {
+  template <class Context>
+  auto format(ibvxx::context_state state, Context& context) const {
     return fmt::formatter<fmt::string_view>::format(ibvxx::name(state), context);
   }
 };
 
 template <>
 struct fmt::formatter<ibv_gid> : fmt::formatter<fmt::string_view> {
-  auto format(const ibv_gid& gid, fmt::format_context& context) const {
+  template <class Context>
+  auto format(const ibv_gid& gid, Context& context) const {
     return fmt::formatter<fmt::string_view>::format(ibvxx::gid_text(gid).text, context);
   }
 };

@@ -48,10 +48,6 @@ constexpr std::uint64_t longest_message = std::uint64_t{1} << 31;  // IBA 9.7.7:
   return memory_fault::none;
 }
 
-[[nodiscard]] bool is_atomic(ibv_wr_opcode opcode) noexcept {
-  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /// Packets that a message takes, each of which has a sequence number.
 [[nodiscard]] std::uint32_t packets(const sim_qp& qp, const send_request& request) noexcept {
   if (is_atomic(request.opcode)) return 1;

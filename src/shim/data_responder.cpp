@@ -11,10 +11,6 @@ namespace {
   return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-[[nodiscard]] bool is_atomic(ibv_wr_opcode opcode) noexcept {
-  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 [[nodiscard]] bool takes_a_receive(ibv_wr_opcode opcode) noexcept {
   return opcode == IBV_WR_RDMA_WRITE_WITH_IMM || opcode == IBV_WR_SEND ||
          opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV;

@@ -8,6 +8,10 @@
 
 namespace ibvxx::shim {
 
+[[nodiscard]] inline bool is_atomic(ibv_wr_opcode opcode) noexcept {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
 /// What a responder makes of a message.
 enum class reply : std::uint8_t {
   executed,

@@ -88,6 +88,7 @@ TEST_CASE("errors, verbs, states and GIDs can be formatted with fmt") {
         error(verb::alloc_pd, ENOMEM).message());
   CHECK(fmt::format("{:>12}", verb::close) == "       close");
   CHECK(fmt::format("{}", context_state::paused) == "paused");
+  CHECK(fmt::to_string(context_state::paused) == "paused");
   CHECK(fmt::format("{}", shim::gid("::ffff:10.0.0.1")) == "::ffff:10.0.0.1");
 }
 
