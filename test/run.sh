@@ -100,7 +100,8 @@ quickstart() {
     [ ! -f "$build/plain/build.ninja" ] || where=$build/plain
     if sh "$tree/docs/quickstart.sh" "$where" >"$build/quickstart.out" 2>&1 &&
         tail -n 1 "$build/quickstart.out" | grep -Eq '^[1-9][0-9]* steps failed, [1-9][0-9]* objects released, 0 left$' &&
-        grep -q '^A context on ' "$build/quickstart.out"; then
+        grep -q '^A context on ' "$build/quickstart.out" &&
+        grep -q '^  arrived  *"written", "sent"$' "$build/quickstart.out"; then
         echo "1 passed, 0 failed"
     else
         cat "$build/quickstart.out"
