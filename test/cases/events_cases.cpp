@@ -1,8 +1,8 @@
 // Cases from the field: events and waiting.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::events_cases {
 
 namespace {
 
@@ -132,3 +132,5 @@ TEST_CASE("cq_waiter refuses queues of another channel, null ones, and none, nam
   CHECK(polled.reset());
   f.end();
 }
+
+}  // namespace ibvxx::events_cases

@@ -2,10 +2,10 @@
 // fault/registration_test.cpp (33).
 #include <sys/eventfd.h>
 
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::memory_cases {
 
 TEST_CASE(
     "case 35: three contexts, registration fails on the third: the caller undoes two, and a stuck "
@@ -57,3 +57,5 @@ TEST_CASE(
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
+
+}  // namespace ibvxx::memory_cases

@@ -1,10 +1,11 @@
 // Cases from the field: opening devices and contexts.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::opening_cases {
 
-TEST_CASE("case 1: every step of enable() fails in turn, with two devices and a port that is down") {
+TEST_CASE(
+    "case 1: every step of enable() fails in turn, with two devices and a port that is down") {
   shim::device_description first, second;
   first.name = "mlx5_0";
   first.ports.resize(2);
@@ -63,3 +64,5 @@ TEST_CASE(
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
+
+}  // namespace ibvxx::opening_cases

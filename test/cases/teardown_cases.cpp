@@ -1,9 +1,9 @@
 // Cases from the field: taking down. The numbers are those of the project's list of cases.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/teardown.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::teardown_cases {
 
 namespace {
 
@@ -184,3 +184,5 @@ TEST_CASE("the sweep of a context with queue pairs and memory is clean at order 
   INFO(report.text());
   CHECK(report.clean());
 }
+
+}  // namespace ibvxx::teardown_cases

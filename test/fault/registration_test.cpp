@@ -1,8 +1,8 @@
 // Memory registration: from many threads, against reset(), and against misuse.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::registration_test {
 
 TEST_CASE(
     "registering and unregistering from many threads while the context is reset and opened again") {
@@ -153,3 +153,5 @@ TEST_CASE(
   CHECK(context.owned().total() == 0);
   CHECK(s.finish().empty());
 }
+
+}  // namespace ibvxx::registration_test

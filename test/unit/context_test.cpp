@@ -1,8 +1,8 @@
 // Opening a context: choices, refusals, and states.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::context_test {
 
 namespace {
 
@@ -260,3 +260,5 @@ TEST_CASE("the descriptors of a context are non-blocking and wake its epoll desc
   CHECK(context->reset());
   CHECK(s.finish().empty());
 }
+
+}  // namespace ibvxx::context_test

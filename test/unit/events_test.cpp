@@ -1,8 +1,8 @@
 // Events: read, acknowledged, and followed.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::events_test {
 using shim::finding_kind;
 
 namespace {
@@ -314,3 +314,5 @@ TEST_CASE("destroying a lost context tells of each failure and leaves the device
   CHECK(s.live() == 0);
   CHECK(s.finish().empty());
 }
+
+}  // namespace ibvxx::events_test

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "../catch.hpp"
-#include "../seed.hpp"
+#include "catch.hpp"
+#include "support/seed.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::gid_policy_test {
 
 namespace {
 
@@ -304,3 +304,5 @@ TEST_CASE("the system's own names are used where no other namer is given", "[gid
   const std::vector<ibv_gid_entry> table = {slot(0, "::ffff:127.0.0.1", v2, loopback)};
   CHECK(choose_gid(table, 1, false, gid_policy{}).value().device.view() == "lo");
 }
+
+}  // namespace ibvxx::gid_policy_test

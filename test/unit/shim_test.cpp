@@ -1,8 +1,8 @@
 // The shim itself: sessions, rules, descriptions, and what it says of misuse.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::shim_test {
 using shim::finding_kind;
 
 namespace {
@@ -218,3 +218,5 @@ TEST_CASE("a simulated port answers the compatibility symbol within its 48 bytes
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
+
+}  // namespace ibvxx::shim_test
