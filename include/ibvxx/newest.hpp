@@ -6,6 +6,7 @@
 //     IBVXX_HAVE_DM_EXPORT_DMABUF_FD   ibv_dm_export_dmabuf_fd              rdma-core 62
 //     IBVXX_HAVE_QUERY_PORT_SPEED      ibv_query_port_speed                 rdma-core 62
 //     IBVXX_HAVE_BUF                   ibv_alloc_buf and its kin            rdma-core 64
+//     IBVXX_HAVE_EXPORT_BUF_DMABUF_FD  ibv_export_buf_dmabuf_fd             after rdma-core 64
 //     IBVXX_HAVE_COMP_CNTR             ibv_create_comp_cntr and its kin     after rdma-core 64
 //
 // Absent or 0 means that it is not there.
@@ -182,6 +183,8 @@ struct allocated_buf {
   return mr;
 }
 
+#if defined(IBVXX_HAVE_EXPORT_BUF_DMABUF_FD) && IBVXX_HAVE_EXPORT_BUF_DMABUF_FD
+
 /// The buffer as a DMA buffer: a descriptor of its own. ENODATA where it is ordinary memory.
 [[nodiscard]] inline result<unique_fd> export_buf_dmabuf_fd(ref<ibv_buf> buf) noexcept {
   if (!buf.get()) return impl::null_argument(verb::export_buf_dmabuf_fd, "buf");
@@ -191,6 +194,8 @@ struct allocated_buf {
     return unique_fd(fd);
   return failure(error(verb::export_buf_dmabuf_fd, errno));
 }
+
+#endif
 
 #endif
 
