@@ -9,6 +9,8 @@
 #   tsan          those that start threads, under ThreadSanitizer
 #   headers       every public header by itself
 #   compile-fail  what must not compile
+#   downstream    the projects of test/downstream: ibvxx as a Meson subproject, and installed for Meson, pkg-config, CMake
+#                 and plain compilers
 #   docs          every C++ block of README.md and docs/*.md, and the table of verbs
 #   quickstart    docs/quickstart.sh
 #   conformance   the simulated device against the kept transcript of Soft-RoCE; with --require-kernel, that against the
@@ -43,7 +45,7 @@ while [ $# -gt 0 ]; do
 done
 for tier in $only; do
     case $tier in
-    plain | asan | tsan | headers | compile-fail | docs | quickstart | conformance | kernel) ;;
+    plain | asan | tsan | headers | compile-fail | downstream | docs | quickstart | conformance | kernel) ;;
     *)
         echo "run.sh: there is no tier '$tier'" >&2
         exit 2
@@ -76,6 +78,11 @@ tsan() {
 headers() { sh "$lib/headers.sh" "$build/headers"; }
 
 compile_fail() { sh "$lib/compile_fail.sh" "$build/compile-fail"; }
+
+downstream() {
+    install_packages cmake make
+    sh "$lib/downstream.sh" "$build/downstream" "$build/plain"
+}
 
 docs() {
     {
@@ -189,6 +196,7 @@ tier asan "the test programs under AddressSanitizer and UndefinedBehaviorSanitiz
 tier tsan "the tests that start threads, under ThreadSanitizer"
 tier headers "every public header by itself, in every mode"
 tier compile-fail "what must not compile"
+tier downstream "other people's builds"
 tier docs "the C++ blocks of the documentation"
 tier quickstart "docs/quickstart.sh"
 tier conformance "the simulated device against Soft-RoCE"

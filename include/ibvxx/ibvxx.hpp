@@ -42,3 +42,4 @@
 #include <ibvxx/teardown.hpp>
 #include <ibvxx/text.hpp>
 #include <ibvxx/verb.hpp>
+#include <ibvxx/version.hpp>

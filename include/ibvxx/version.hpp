@@ -1,0 +1,12 @@
+// Which ibvxx this is; docs/stability.md says what the numbers promise.
+#pragma once
+
+/// MAJOR * 10000 + MINOR * 100 + PATCH, for the preprocessor.
+#define IBVXX_VERSION 100
+
+namespace ibvxx {
+
+/// The same as text.
+inline constexpr const char* version = "0.1.0";
+
+}  // namespace ibvxx
