@@ -52,6 +52,19 @@ struct pair_options {
   bool with_srq = false;  ///< at end b
 };
 
+/// RESET to RTS, from one address to another.
+inline void connect(const unique_qp& qp, const qp_address& from, const qp_address& to,
+                    const pair_options& options) {
+  or_throw(qp_to_init(qp, {.access = options.access, .qkey = datagram_key}));
+  auto path = or_throw(rtr_options(from, to, {.sgid_index = 1}));
+  path.max_dest_rd_atomic = options.reads;
+  or_throw(qp_to_rtr(qp, path));
+  or_throw(qp_to_rts(qp, {.sq_psn = from.psn,
+                          .timeout = options.timeout,
+                          .rnr_retry = options.rnr_retry,
+                          .max_rd_atomic = options.reads}));
+}
+
 /// One end: everything that a queue pair needs, and 4 KiB of registered memory.
 struct end_point {
   static constexpr std::size_t size = 4096;
@@ -70,8 +83,7 @@ struct end_point {
       srq = or_throw(create_srq(pd, wanted));
     }
     qp = make_qp(options);
-    address = local_address(qp, qp->qp_num, or_throw(query_port(context, 1)),
-                            or_throw(query_gid_ex(context, 1, 1)).gid);
+    address = address_of(qp);
   }
 
   [[nodiscard]] unique_qp make_qp(const pair_options& options) {
@@ -85,16 +97,12 @@ struct end_point {
     return or_throw(create_qp(pd, wanted));
   }
 
-  /// RESET to RTS, towards an address.
+  [[nodiscard]] qp_address address_of(const unique_qp& one) const {
+    return local_address(one, one->qp_num, or_throw(query_port(context, 1)),
+                         or_throw(query_gid_ex(context, 1, 1)).gid);
+  }
   void connect_to(const qp_address& peer, const pair_options& options) {
-    or_throw(qp_to_init(qp, {.access = options.access, .qkey = datagram_key}));
-    auto there = or_throw(rtr_options(address, peer, {.sgid_index = 1}));
-    there.max_dest_rd_atomic = options.reads;
-    or_throw(qp_to_rtr(qp, there));
-    or_throw(qp_to_rts(qp, {.sq_psn = address.psn,
-                            .timeout = options.timeout,
-                            .rnr_retry = options.rnr_retry,
-                            .max_rd_atomic = options.reads}));
+    connect(qp, address, peer, options);
   }
 
   [[nodiscard]] std::uint64_t at(std::size_t offset = 0) const noexcept {
