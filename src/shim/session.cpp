@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "data_path.hpp"
 #include "engine.hpp"
 #include "sim_device.hpp"
 #include "sim_events.hpp"
@@ -161,6 +162,7 @@ void session::set_port_state(const std::string& device, int port, ibv_port_state
   if (was_active != (state == IBV_PORT_ACTIVE))
     raise_async_event(seen.state, changed,
                       port_event(was_active ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE, port));
+  retry_waiting(seen.state);
 }
 
 void session::set_gid(const std::string& device, int port, int index, const gid_slot& slot) {
@@ -175,6 +177,7 @@ void session::set_gid(const std::string& device, int port, int index, const gid_
   if (described.gids.size() <= position) described.gids.resize(position + 1);
   described.gids[position] = slot;
   raise_async_event(seen.state, changed, port_event(IBV_EVENT_GID_CHANGE, port));
+  retry_waiting(seen.state);
 }
 
 void session::raise(const std::string& device, ibv_event_type type, int port) {
@@ -224,6 +227,7 @@ void session::unplug(const std::string& device) {
   ibv_async_event event{};
   event.event_type = IBV_EVENT_DEVICE_FATAL;
   raise_async_event(seen.state, gone, event);
+  retry_waiting(seen.state);
 }
 
 fault fault::nth(std::uint64_t n) const {
