@@ -2,7 +2,7 @@
 // connection.
 #include <cstring>
 
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 

@@ -1,6 +1,6 @@
 // How requests fail: every status, who is told, and what becomes of the queue pairs; retries, and
 // flushes. Soft-RoCE and hardware side by side where they differ.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 

@@ -1,5 +1,5 @@
 // The extended interfaces: polling by iteration, and posting one call at a time.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 

@@ -1,7 +1,7 @@
 // Queues: how much they hold, what happens when they run over, and how their events wake a program.
 #include <sys/epoll.h>
 
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 

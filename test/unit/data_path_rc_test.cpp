@@ -1,5 +1,5 @@
 // What connected queue pairs carry: every operation, and every shape of its memory.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 

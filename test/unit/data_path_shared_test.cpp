@@ -1,7 +1,7 @@
 // What queue pairs share: receive queues with their limit, memory windows of both types, and XRC.
 #include <fcntl.h>
 
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 

@@ -1,5 +1,5 @@
 // Two threads and more on one device: posting, polling, and sharing a queue.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 
