@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "interpose.hpp"
+#include "sim_events.hpp"
 #include "sim_work_queue.hpp"
 
 namespace ibvxx::shim {
@@ -87,12 +88,18 @@ int modify_wq(ibv_wq* wq, ibv_wq_attr* a) {
     queue->flags = (queue->flags & ~a->flags_mask) | (a->flags & a->flags_mask);
   }
   wq->state = queue->state;
-  return 0;
+  return c.concluded();
 }
 
 int destroy_wq(ibv_wq* wq) {
   call c(verb::destroy_wq, wq);
-  return c.ending<sim_wq>(wq) ? c.destroy(wq) : c.refuse_code();
+  auto* ending = c.ending<sim_wq>(wq);
+  if (!ending) return c.refuse_code();
+  if (const int code = c.may_destroy(wq)) return code;
+  drop_async_events(*ending->context, wq);
+  settle(c, wq, ending->async_events, "async events");
+  c.retire(wq);
+  return c.concluded();
 }
 
 ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_init_attr* a) {
@@ -119,7 +126,7 @@ ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_
 
 int destroy_rwq_ind_table(ibv_rwq_ind_table* table) {
   call c(verb::destroy_rwq_ind_table, table);
-  return c.ending<sim_rwq_ind_table>(table) ? c.destroy(table) : c.refuse_code();
+  return c.ending<sim_rwq_ind_table>(table) ? c.concluded(c.destroy(table)) : c.refuse_code();
 }
 
 }  // namespace
