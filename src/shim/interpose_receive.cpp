@@ -89,7 +89,9 @@ int post_srq_ops(ibv_srq* srq, ibv_ops_wr* list, ibv_ops_wr** bad) {
   if (!queue || c.failing()) return refuse(list, c.refuse_code());
   if (!queue->context->offers().tag_matching) return EOPNOTSUPP;  // bad stays untouched (measured)
   if (queue->type != IBV_SRQT_TM) return refuse(list, EINVAL);
+  std::size_t place = 0;
   for (ibv_ops_wr* one = list; one; one = one->next) {
+    if (c.refuses_request(++place)) return refuse(one, c.refusal_of_request());
     switch (one->opcode) {
       case IBV_WR_TAG_ADD:
         one->tm.handle = ++queue->tags;

@@ -16,10 +16,12 @@ int post_wq_recv(ibv_wq* wq, ibv_recv_wr* list, ibv_recv_wr** bad) {
     if (bad) *bad = list;
     return c.refuse_code();
   }
+  std::size_t place = 0;
   for (ibv_recv_wr* one = list; one; one = one->next) {
     const bool too_long =
         one->num_sge < 0 || static_cast<std::uint32_t>(one->num_sge) > queue->max_sge;
-    const int code = too_long ? EINVAL : queue->posted >= queue->max_wr ? ENOMEM : 0;
+    int code = too_long ? EINVAL : queue->posted >= queue->max_wr ? ENOMEM : 0;
+    if (c.refuses_request(++place)) code = c.refusal_of_request();
     if (code != 0) {
       if (bad) *bad = one;
       return code;
