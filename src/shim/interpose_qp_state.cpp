@@ -115,6 +115,8 @@ void enter(session_state& state, sim_qp& qp, ibv_qp_state to) {
   const ibv_qp_state from = qp.state();
   if (to == IBV_QPS_ERR) {
     enter_error(state, qp);
+    // Receives that came after the first time (measured).
+    if (from == IBV_QPS_ERR) flush_receives(state, qp);
   } else {
     qp.attr.qp_state = to;
     if (to == IBV_QPS_RESET) forget_work(state, qp);
