@@ -186,7 +186,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
     qp->state = attributes->qp_state;
     enter(c.state(), changed, attributes->qp_state);
   }
-  return 0;
+  return c.concluded();
 }
 
 // Everything is filled in, whatever was asked for (measured); but for two fields that Soft-RoCE's

@@ -112,6 +112,7 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   if (number == 0) return c.refuse_pointer(ENOMEM);
   made->context = &context;
   made->domain = pd ? pd->domain : nullptr;
+  made->thread_scope = pd ? pd->thread_scope : nullptr;
   made->xrc_domain = xrcd ? xrcd->domain : nullptr;
   made->send_cq = send_cq;
   made->recv_cq = recv_cq;
@@ -281,7 +282,7 @@ int ibv_destroy_qp(ibv_qp* qp) {
   drop_async_events(*ending->context, qp);
   settle(c, qp, ending->async_events, "async events");
   c.retire(qp);
-  return 0;
+  return c.concluded();
 }
 
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {

@@ -64,7 +64,7 @@ TEST_CASE(
     "read") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
-  for (int i = 0; i < 5; ++i) s.raise_cq_error(context.cq(0));
+  for (int i = 0; i < 5; ++i) s.raise(context.cq(0), IBV_EVENT_CQ_ERR);
   s.raise("sim0", IBV_EVENT_PORT_ACTIVE, 1);
   epoll_event edge{};
   CHECK(::epoll_wait(context.epoll_fd(), &edge, 1, 0) == 1);

@@ -151,7 +151,7 @@ TEST_CASE(
 TEST_CASE(
     "an async event is acknowledged when its guard goes, so that its queue can be destroyed") {
   fixture f;
-  f.s.raise_cq_error(f.a.get());
+  f.s.raise(f.a.get(), IBV_EVENT_CQ_ERR);
   {
     auto event = get_async_event(f.context);
     REQUIRE(event);
@@ -162,7 +162,7 @@ TEST_CASE(
     CHECK(f.s.calls(verb::ack_async_event) == 0);
   }
   CHECK(f.s.calls(verb::ack_async_event) == 1);
-  f.s.raise_cq_error(f.b.get());
+  f.s.raise(f.b.get(), IBV_EVENT_CQ_ERR);
   ibv_async_event raw{};
   REQUIRE(::ibv_get_async_event(f.context.get(), &raw) == 0);
   const auto findings = f.end();
@@ -267,7 +267,7 @@ TEST_CASE(
 TEST_CASE("an exception from the observer leaves no event unacknowledged and the context usable") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
-  s.raise_cq_error(context.cq(0));
+  s.raise(context.cq(0), IBV_EVENT_CQ_ERR);
   CHECK_THROWS(context.process_async_events([](const ibv_async_event&) { throw 7; }));
   CHECK(context.state() == context_state::enabled);
   CHECK(context.reset());

@@ -61,7 +61,7 @@ TEST_CASE("a rule that never fired is a finding, unless it is forgiven") {
     const auto findings = s.finish();
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].kind == finding_kind::unfired_rule);
-    CHECK(findings[0].text == "ibv_create_cq, matching call 2 -> ENOMEM, once never fired");
+    CHECK(findings[0].text.find("ibv_create_cq, matching call 2 -> ENOMEM, once never fired") == 0);
   }
   shim::session s;
   s.fail(verb::create_cq).with(ENOMEM);
