@@ -130,7 +130,7 @@ std::size_t session::live(object_kind kind) const {
 
 int session::completion_vector(const ibv_cq* cq) const {
   const engine::unseen quiet;
-  return find_cq(engine::look().state, cq).completion_vector;
+  return find<sim_cq>(engine::look().state, cq).completion_vector;
 }
 
 std::vector<finding> session::findings() const {
