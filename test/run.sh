@@ -163,9 +163,6 @@ conformance() {
     fi
 }
 
-# Where there is ccache, Meson uses it; with precompiled headers it works only when told so.
-export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_NOHASHDIR=1
-
 passed=0 failed=0 skipped=0
 tier() { # NAME HEADLINE
     wanted "$1" || return 0

@@ -1,6 +1,7 @@
 // The whole interface of libibvxx-shim.
 #pragma once
 
+#include <ibvxx/shim/completion_fault.hpp>
 #include <ibvxx/shim/device.hpp>
 #include <ibvxx/shim/fault.hpp>
 #include <ibvxx/shim/ledger.hpp>

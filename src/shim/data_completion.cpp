@@ -52,6 +52,11 @@ void stop_waiting(session_state& state, sim_qp& qp) {
 }  // namespace
 
 bool complete(session_state& state, sim_cq& cq, const completion& done, bool solicited) {
+  if (cq.hold != 0) [[unlikely]] {
+    cq.held.push_back({done, solicited});
+    ++state.completions.held(cq.hold).held;
+    return true;
+  }
   if (cq.entries.size() >= static_cast<std::size_t>(cq.verbs.cqe)) {
     if (!cq.ignores_overrun) {
       // Every completion that is lost raises the event; the queue goes on (measured).
@@ -73,9 +78,18 @@ bool complete(session_state& state, sim_cq& cq, const completion& done, bool sol
 void complete_send(session_state& state, sim_qp& qp, const send_request& request,
                    ibv_wc_status status) {
   const bool hardware = qp.context->as_hardware();
+  completion_rule* rule = status == IBV_WC_SUCCESS ? state.completions.find(request.rule) : nullptr;
+  if (rule && !rule->lost) {
+    ++rule->fired;
+    return fail_send(state, qp, request, rule->status);
+  }
   if (hardware) ++qp.unreclaimed;
   const bool signaled = qp.signal_all || (request.flags & IBV_SEND_SIGNALED) != 0;
   if (status == IBV_WC_SUCCESS && !signaled) return;
+  if (rule) {
+    ++rule->fired;
+    return;
+  }
   completion done{};
   done.wc.wr_id = request.wr_id;
   done.wc.status = status;
@@ -137,8 +151,11 @@ void forget_work(session_state& state, sim_qp& qp) {
   // mlx5_cq_clean); Soft-RoCE leaves them (measured).
   if (!qp.context->as_hardware()) return;
   for (sim_cq* cq : {qp.send_cq, qp.recv_cq})
-    if (cq)
-      cq->entries.remove_if([&qp](const completion& c) { return c.wc.qp_num == qp.verbs.qp_num; });
+    if (cq) {
+      const auto own = [&qp](const completion& c) { return c.wc.qp_num == qp.verbs.qp_num; };
+      cq->entries.remove_if(own);
+      std::erase_if(cq->held, [&own](const held_completion& h) { return own(h.done); });
+    }
 }
 
 void raise_qp_event(sim_qp& qp, ibv_event_type type) {

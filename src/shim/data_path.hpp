@@ -23,7 +23,7 @@ void submit(session_state& state, sim_qp& qp, const send_request& request);
 bool run_send_queue(session_state& state, sim_qp& qp);
 
 /// Gives every request that waits for somebody else another try. To be called when a receive was
-/// posted, and when a queue pair came up, broke or went.
+/// posted, when a queue pair came up, broke or went, and when a port or device did.
 void retry_waiting(session_state& state);
 
 /// The queue pair breaks: state ERR, and what is queued is flushed.

@@ -30,9 +30,7 @@ void wait(session_state& state, sim_qp& qp) {
   state.waiting.push_back(&qp);
 }
 
-}  // namespace
-
-void submit(session_state& state, sim_qp& qp, const send_request& request) {
+void take(session_state& state, sim_qp& qp, const send_request& request) {
   if (qp.context->as_hardware()) ++qp.slots_in_use;
   switch (qp.state()) {
     case IBV_QPS_RTS:
@@ -46,6 +44,16 @@ void submit(session_state& state, sim_qp& qp, const send_request& request) {
     default:  // ERR and SQE
       complete_send(state, qp, request, IBV_WC_WR_FLUSH_ERR);
   }
+}
+
+}  // namespace
+
+void submit(session_state& state, sim_qp& qp, const send_request& request) {
+  if (state.completions.empty()) [[likely]]
+    return take(state, qp, request);
+  send_request ruled = request;
+  ruled.rule = state.completions.decide(qp, false, request.opcode);
+  take(state, qp, ruled);
 }
 
 bool run_send_queue(session_state& state, sim_qp& qp) {

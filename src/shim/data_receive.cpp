@@ -78,6 +78,14 @@ arrival receive(session_state& state, sim_qp& qp, const message& arriving) {
   const send_request& request = arriving.request;
   const receive_queue queue = find_queue(qp, request.remote_srq);
   if (!queue.requests || queue.requests->empty()) return arrival::nothing_posted;
+  completion_rule* rule = nullptr;
+  if (!state.completions.empty()) [[unlikely]]
+    rule = state.completions.find(state.completions.decide(qp, true, request.opcode));
+  if (rule) ++rule->fired;
+  if (rule && !rule->lost) {
+    fail_receive(state, qp, request.remote_srq, rule->status);
+    return arrival::broken;
+  }
   const receive_request& posted = queue.requests->front();
   const bool has_data = request.opcode != IBV_WR_RDMA_WRITE_WITH_IMM;
   completion done{};
@@ -118,7 +126,8 @@ arrival receive(session_state& state, sim_qp& qp, const message& arriving) {
     done.wc.invalidated_rkey = request.immediate;
   }
   queue.requests->pop();
-  const bool kept = complete(state, *queue.cq, done, (request.flags & IBV_SEND_SOLICITED) != 0);
+  const bool kept = (rule && rule->lost) ||
+                    complete(state, *queue.cq, done, (request.flags & IBV_SEND_SOLICITED) != 0);
   if (queue.srq) watch_limit(*queue.srq);
   if (kept) return arrival::taken;
   // A responder that cannot say what it received breaks (measured).

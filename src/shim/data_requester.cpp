@@ -170,6 +170,11 @@ progress execute_datagram(session_state& state, sim_qp& qp, const send_request& 
 }  // namespace
 
 progress execute(session_state& state, sim_qp& qp, const send_request& request) {
+  if (completion_rule* rule = state.completions.find(request.rule))
+    if (!rule->lost && !rule->after_effect) {
+      ++rule->fired;
+      return fail(state, qp, request, rule->status);
+    }
   // Soft-RoCE does not look at how much a read asks for: the responder does (measured).
   const bool too_long = request.length >= longest_message && request.opcode != IBV_WR_RDMA_READ;
   if (!is_possible(qp.verbs.qp_type, request.opcode) || too_long)

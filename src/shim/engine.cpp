@@ -111,6 +111,7 @@ void end() noexcept {
   const unseen quiet;
   const std::lock_guard lock(engine_lock());
   session_flag = false;
+  watched_threads().turn(false);
   buried().bury(current->objects);
   current.reset();
 }
@@ -131,23 +132,37 @@ record* session_state::subject_of(verb call, const void* object) const noexcept 
 
 call::call(verb v, const void* object) noexcept : verb_(v) {
   if (depth++ != 0) return;
+  const bool data_path = facts_of(v).data_path;
+  if (data_path && watched_threads().on()) {
+    watched_ = true;
+    watched_threads().enter(v, object);
+  }
   lock_ = std::unique_lock(engine_lock());
   begin_ambient_session();
   if (current) {
     state_ = current.get();
     index_ = ++state_->calls;
     ++state_->counts[static_cast<std::size_t>(v)];
-    const decision decided = state_->plan.decide(v, index_, object);
-    injected_ = decided.code;
+    if (!state_->plan.rules().empty()) fault_ = state_->plan.decide(v, index_, object);
+    if (watched_) watch(object);
     const record* subject = state_->subject_of(v, object);
-    if (injected_ == 0 && subject && subject->lost && *subject->lost && !outlives_device(v))
-      injected_ = EIO;  // as the kernel answers every command once the device is gone
-    if (!facts_of(v).data_path) state_->trace.push_back({index_, v, object, subject, injected_});
-    if (decided.action) {
+    std::size_t place = 0;
+    if (!data_path) {
+      place = state_->trace.size();
+      state_->trace.push_back({index_, v, object, subject, 0});
+    }
+    if (fault_.action) {
       lock_.unlock();
-      decided.action();
+      fault_.action();
       lock_.lock();
     }
+    // As the kernel answers every command once the device is gone, which may have been just now.
+    if (!fault_.fails && subject && subject->lost && *subject->lost && !outlives_device(v)) {
+      fault_.fails = true;
+      fault_.code = EIO;
+    }
+    if (!data_path && fault_.fails)
+      state_->trace[place].injected = fault_.code != 0 ? std::abs(fault_.code) : -1;
     return;
   }
   if (object) {
@@ -172,11 +187,34 @@ call::call(verb v, part) noexcept : verb_(v) {
 }
 
 call::~call() {
+  if (watched_) watched_threads().leave();
   --depth;
 }
 
-void call::found(finding_kind kind, std::string text) noexcept {
-  state_->objects.found(kind, std::move(text));
+void call::found(finding_kind kind, std::string text, const record* about) noexcept {
+  state_->objects.found(kind, std::move(text), about);
+}
+
+void call::watch(const void* object) noexcept {
+  const record* own = object ? state_->objects.find(object) : nullptr;
+  const void* const scope = own ? thread_scope_of(*own) : nullptr;
+  if (!scope) return;
+  for (const thread_watch::visit& other : watched_threads().others()) {
+    const record* met = state_->objects.find(other.object);
+    if (!met || thread_scope_of(*met) != scope || !state_->crowded.insert(scope).second) continue;
+    found(finding_kind::wrong_thread,
+          here() + " on " + own->title + " while another thread is in " + name(other.call) +
+              " on " + (met == own ? "it" : met->title) + ", though " +
+              (scope == object
+                   ? "it was created for a single thread"
+                   : state_->objects.find(scope)->title + " promises one thread at a time"),
+          own);
+  }
+}
+
+void call::refuse_null(const char* argument) noexcept {
+  found(finding_kind::foreign_pointer,
+        here() + " was given a null pointer as " + argument + ", at which libibverbs crashes");
 }
 
 std::string call::here() const {
@@ -195,22 +233,27 @@ void call::refuse_handle(object_kind kind, const void* handle, const record* obj
   } else if (object->kind != kind) {
     found(finding_kind::wrong_kind,
           here() + " was given " + object->title + " where a " + name(kind) + " belongs");
+  } else if (ending && object->half_gone) {
+    half_gone_ = true;  // trying again was right, and is of no use
   } else {
     found(ending ? finding_kind::double_destroy : finding_kind::use_after_destroy,
           here() + " on " + object->title + ", " + origin(*object) + ", destroyed by call " +
-              std::to_string(object->gone_by));
+              std::to_string(object->gone_by),
+          object);
   }
 }
 
 int call::may_destroy(const void* handle) noexcept {
   record& object = *state_->objects.find(handle);
-  if (injected_ != 0) {
+  if (failing()) {
     object.destroy_injected = true;
-    return injected_;
+    return fault_.code;
   }
   if (object.children == 0 || lost(handle)) return 0;
-  found(finding_kind::destroyed_in_use, here() + " on " + object.title + " while it is used by " +
-                                            state_->objects.children_of(object));
+  found(finding_kind::destroyed_in_use,
+        here() + " on " + object.title + " while it is used by " +
+            state_->objects.children_of(object),
+        &object);
   // Only a context goes regardless: ibv_close_device returns 0 in every case, and its children
   // dangle.
   if (object.kind == object_kind::context) return 0;
@@ -221,14 +264,17 @@ int call::may_destroy(const void* handle) noexcept {
 void call::destroy_regardless(const void* handle) noexcept {
   const record& object = *state_->objects.find(handle);
   if (object.children != 0)
-    found(finding_kind::destroyed_in_use, here() + " on " + object.title + " while it is used by " +
-                                              state_->objects.children_of(object));
+    found(finding_kind::destroyed_in_use,
+          here() + " on " + object.title + " while it is used by " +
+              state_->objects.children_of(object),
+          &object);
   retire(handle);
 }
 
 void call::retire(const void* handle) noexcept {
   record& object = *state_->objects.find(handle);
   if (!object.live) return;  // by another thread, while this one waited
+  object.half_gone = fault_.fails && fault_.after_effect;
   if (object.kind == object_kind::context && lost(handle))
     state_->objects.retire_tree(object, index_);
   else

@@ -10,12 +10,15 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <type_traits>
 #include <vector>
 
+#include "completion_plan.hpp"
 #include "fault_plan.hpp"
 #include "ledger.hpp"
+#include "thread_watch.hpp"
 
 namespace ibvxx::shim {
 
@@ -35,7 +38,9 @@ struct traced_call {
 struct session_state {
   std::vector<std::shared_ptr<sim_device>> devices;
   fault_plan plan;
+  completion_plan completions;
   ledger objects;
+  bool strict = false;             // session_options::strict
   std::vector<traced_call> trace;  // without the data path, which would grow it without end
   std::uint64_t calls = 0;
   std::array<std::uint64_t, verb_count> counts{};
@@ -49,8 +54,17 @@ struct session_state {
   std::condition_variable acknowledged{};
   std::condition_variable released{};  // a queue that one thread had to itself for a while
 
+  std::set<const void*> crowded{};  // where two threads met, each told of once
+
   [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
 };
+
+/// A finding for each rule that did not do anything.
+void find_unfired(session_state& state);
+
+/// What lets one thread at a time use an object: its thread domain, or it itself where it was
+/// created for a single thread; null where all may.
+[[nodiscard]] const void* thread_scope_of(const record& object) noexcept;
 
 /// Begins and ends sessions. `begin` throws std::logic_error while one is in force.
 namespace engine {
@@ -100,7 +114,23 @@ class call {
 
   /// There is no session, or the call comes from within another one: not for the simulation.
   [[nodiscard]] bool forwarded() const noexcept { return !state_ && !stale_; }
-  [[nodiscard]] bool failing() const noexcept { return injected_ != 0; }
+  /// A rule makes the call fail before it does anything.
+  [[nodiscard]] bool failing() const noexcept {
+    return fault_.fails && !fault_.after_effect && fault_.request == 0;
+  }
+  /// A rule refuses this request of the list that was given, the first being 1.
+  [[nodiscard]] bool refuses_request(std::size_t place) noexcept {
+    if (!fault_.fails || fault_.request != place) [[likely]]
+      return false;
+    state_->plan.fired(fault_);
+    return true;
+  }
+  [[nodiscard]] int refusal_of_request() const noexcept { return fault_.code; }
+  /// What a call returns that has done what it was to do, unless with an error: a rule may have it
+  /// report a failure.
+  [[nodiscard]] int concluded(int code = 0) const noexcept {
+    return code == 0 && fault_.fails && fault_.after_effect ? fault_.code : code;
+  }
   [[nodiscard]] session_state& state() const noexcept { return *state_; }
   [[nodiscard]] std::uint64_t index() const noexcept { return index_; }
 
@@ -158,6 +188,13 @@ class call {
     if (code == 0) retire(handle);
     return code;
   }
+  /// An argument that libibverbs follows: false, with a finding, where it is null.
+  [[nodiscard]] bool given(const void* argument, const char* name) noexcept {
+    if (argument) [[likely]]
+      return true;
+    refuse_null(name);
+    return false;
+  }
   /// The same for a verb that returns nothing: the object goes, whoever still needs it.
   void destroy_regardless(const void* handle) noexcept;
   /// Whether the device of the object is gone.
@@ -168,7 +205,7 @@ class call {
 
   /// What a refused call returns, by convention: the injected errno, else `otherwise`.
   [[nodiscard]] int refuse_code(int otherwise = EINVAL) const noexcept {
-    return injected_ ? injected_ : otherwise;
+    return failing() ? fault_.code : half_gone_ ? ENOENT : otherwise;
   }
   [[nodiscard]] std::nullptr_t refuse_pointer(int otherwise = EINVAL) const noexcept {
     errno = refuse_code(otherwise);
@@ -186,7 +223,8 @@ class call {
     return code;
   }
 
-  void found(finding_kind kind, std::string text) noexcept;
+  /// Writes down something wrong; `about`: the object concerned.
+  void found(finding_kind kind, std::string text, const record* about = nullptr) noexcept;
 
   /// "ibv_destroy_cq (call 17)": how findings begin.
   [[nodiscard]] std::string here() const;
@@ -202,12 +240,17 @@ class call {
   /// Writes down what is wrong with a handle.
   void refuse_handle(object_kind kind, const void* handle, const record* object,
                      bool ending) noexcept;
+  void refuse_null(const char* argument) noexcept;
+  /// Looks at whether another thread is where only one may be.
+  void watch(const void* object) noexcept;
 
   std::unique_lock<std::mutex> lock_;
   session_state* state_ = nullptr;
   verb verb_;
-  bool stale_ = false;  // no session, but the object is one of an earlier session
-  int injected_ = 0;
+  bool stale_ = false;      // no session, but the object is one of an earlier session
+  bool half_gone_ = false;  // the object's destroy took effect and reported a failure
+  bool watched_ = false;
+  decision fault_{};
   std::uint64_t index_ = 0;
 };
 

@@ -1,6 +1,7 @@
 // The rules in force, and the decision for each call.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <ibvxx/verb.hpp>
@@ -12,14 +13,17 @@
 namespace ibvxx::shim {
 
 struct fault_rule {
-  verb call = verb::none;
-  std::uint64_t index =
-      0;  ///< of the one call that it is about, over all verbs; 0: any call of the verb
+  verb call = verb::none;   ///< none: whatever verb it is
+  std::uint64_t index = 0;  ///< of the one call that it is about, over all verbs; 0: any call
   std::uint64_t nth = 1;
   std::uint64_t times = 1;
   const void* object = nullptr;
-  std::thread::id thread{};        ///< the default: any thread
-  int code = 0;                    ///< 0: nothing fails, only the action is done
+  std::thread::id thread{};  ///< the default: any thread
+  int code = 0;              ///< of a failure; 0: without errno
+  bool fails = false;        ///< otherwise only the action is done
+  bool negated = false;      ///< the code is returned negative
+  bool after_effect = false;
+  std::size_t request = 0;         ///< the place in a list of the one that is refused; 0: all
   std::function<void()> action{};  ///< done before the call
   std::uint64_t seen = 0;          ///< matching calls so far
   std::uint64_t fired = 0;
@@ -29,7 +33,11 @@ struct fault_rule {
 [[nodiscard]] std::string describe(const fault_rule& rule);
 
 struct decision {
-  int code = 0;                    ///< the errno to fail with, or 0
+  bool fails = false;
+  bool after_effect = false;
+  int code = 0;                    ///< what to return by the verb's convention; may be negative
+  std::size_t request = 0;         ///< in a list, the one that fails
+  std::size_t rule = 0;            ///< which one decided
   std::function<void()> action{};  ///< to be done first, or empty
 };
 
@@ -40,6 +48,10 @@ class fault_plan {
   void clear() noexcept { rules_.clear(); }
   /// What happens to this call. Every matching rule counts it; the oldest that fires decides.
   [[nodiscard]] decision decide(verb call, std::uint64_t index, const void* object);
+  /// The request that a decision was about was there after all. Within the call that it was for.
+  void fired(const decision& decided) noexcept {
+    if (decided.rule < rules_.size()) ++rules_[decided.rule].fired;
+  }
   [[nodiscard]] const std::vector<fault_rule>& rules() const noexcept { return rules_; }
 
  private:

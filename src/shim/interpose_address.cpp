@@ -188,7 +188,7 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t
 int ibv_destroy_ah(ibv_ah* ah) {
   call c(verb::destroy_ah, ah);
   if (c.forwarded()) return forward<int>("ibv_destroy_ah", ah);
-  return c.ending<sim_ah>(ah) ? c.destroy(ah) : c.refuse_code();
+  return c.ending<sim_ah>(ah) ? c.concluded(c.destroy(ah)) : c.refuse_code();
 }
 
 // The kernel keeps a list by GID and LID, the driver one by GID alone. So the same GID attached
@@ -199,7 +199,7 @@ int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (c.forwarded()) return forward<int>("ibv_attach_mcast", qp, gid, lid);
   auto* member = c.use<sim_qp>(qp);
   if (!member || !gid || c.failing()) return c.refuse_code();
-  if (find_membership(c, *member, *gid, lid)) return 0;
+  if (find_membership(c, *member, *gid, lid)) return c.concluded();
   if (!can_be_member(*qp, *gid)) return call::from_kernel(EINVAL);
   if (std::none_of(member->groups.begin(), member->groups.end(),
                    [gid](const ibv_gid& g) { return same_gid(g, *gid); }))
@@ -211,7 +211,7 @@ int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   made->gid = *gid;
   made->lid = lid;
   enroll(c, made, made.get(), *member->context->device, {c.record_of(qp)});
-  return 0;
+  return c.concluded();
 }
 
 int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
@@ -227,7 +227,7 @@ int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (!can_be_member(*qp, *gid) || group == member->groups.end()) return call::from_kernel(EINVAL);
   member->groups.erase(group);
   if (member->groups.empty()) std::erase(member->context->device->multicast_members, member);
-  return membership ? c.destroy(membership->handle) : 0;
+  return c.concluded(membership ? c.destroy(membership->handle) : 0);
 }
 
 // Every peer has an address made up from its GID, and no VLAN.

@@ -19,7 +19,7 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
   queue->armed_solicited_only =
       solicited_only != 0 && (!queue->armed || queue->armed_solicited_only);
   queue->armed = true;
-  return 0;
+  return c.concluded();
 }
 
 /// What both creations check (create_cq of the kernel and of rxe; measured).
@@ -32,8 +32,8 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
 }
 
 [[nodiscard]] std::shared_ptr<sim_cq> make_queue(const call& c, sim_context& owner,
-                                                 std::uint32_t cqe, void* cq_context,
-                                                 ibv_comp_channel* channel,
+                                                 std::uint32_t cqe, std::uint32_t vector,
+                                                 void* cq_context, ibv_comp_channel* channel,
                                                  sim_comp_channel* events) {
   auto made = std::make_shared<sim_cq>();
   made->context = &owner;
@@ -44,6 +44,7 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
   made->verbs.cq_context = cq_context;
   made->verbs.handle = handle_of(c);
   made->verbs.cqe = static_cast<int>(queue_capacity(cqe));
+  made->completion_vector = static_cast<int>(vector);
   return made;
 }
 
@@ -61,7 +62,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
   if (channel && !events) return c.refuse_pointer();
   if (events && events->context != owner) return c.refuse_pointer(EBADF);
   const bool parent = (attributes->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
-  if (parent && !c.use<sim_pd>(attributes->parent_domain)) return c.refuse_pointer();
+  const auto* domain = parent ? c.use<sim_pd>(attributes->parent_domain) : nullptr;
+  if (parent && !domain) return c.refuse_pointer();
   const device_features& offers = owner->offers();
   const std::uint64_t details =
       offers.completion_details ? std::uint64_t{IBV_CREATE_CQ_SUP_WC_FLAGS} : soft_roce_details;
@@ -78,10 +80,14 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
     return c.refuse_pointer(EOPNOTSUPP);
   if (const int code = check_sizes(*owner, attributes->cqe, attributes->comp_vector))
     return c.refuse_pointer(code);
-  auto made = make_queue(c, *owner, attributes->cqe, attributes->cq_context, channel, events);
+  auto made = make_queue(c, *owner, attributes->cqe, attributes->comp_vector,
+                         attributes->cq_context, channel, events);
   made->is_extended = true;
   made->ignores_overrun = (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
   made->single_threaded = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
+  made->thread_scope = domain ? domain->thread_scope : nullptr;
+  if (made->single_threaded && !made->thread_scope) made->thread_scope = &made->verbs;
+  if (made->thread_scope) watched_threads().turn(true);
   install_polling(*made, attributes->wc_flags);
   enroll(c, made, &made->verbs, *owner->device,
          {c.record_of(context), c.record_of(attributes->channel),
@@ -139,7 +145,7 @@ int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   if (c.lost(channel) && ending->verbs.refcnt != 0) return EBUSY;
   const int code = c.destroy(channel);
   if (code == 0) ending->close_descriptor();
-  return code;
+  return c.concluded(code);
 }
 
 ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel,
@@ -156,7 +162,8 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
   if (const int code = check_sizes(*owner, static_cast<std::uint32_t>(cqe),
                                    static_cast<std::uint32_t>(comp_vector)))
     return c.refuse_pointer(code);
-  auto made = make_queue(c, *owner, static_cast<std::uint32_t>(cqe), cq_context, channel, events);
+  auto made = make_queue(c, *owner, static_cast<std::uint32_t>(cqe),
+                         static_cast<std::uint32_t>(comp_vector), cq_context, channel, events);
   enroll(c, made, &made->verbs, *owner->device, {c.record_of(context), c.record_of(channel)});
   return &made->verbs;
 }
@@ -171,7 +178,7 @@ int ibv_resize_cq(ibv_cq* cq, int cqe) {
       static_cast<std::size_t>(cqe) < queue->waiting())
     return call::from_kernel(EINVAL);
   cq->cqe = static_cast<int>(queue_capacity(static_cast<std::uint32_t>(cqe)));
-  return 0;
+  return c.concluded();
 }
 
 int ibv_destroy_cq(ibv_cq* cq) {
@@ -188,7 +195,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   settle(c, cq, ending->async_events, "async events");
   c.retire(cq);
   if (ending->channel) --ending->channel->verbs.refcnt;
-  return 0;
+  return c.concluded();
 }
 
 }  // extern "C"

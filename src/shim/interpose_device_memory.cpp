@@ -71,7 +71,7 @@ int free_dm(ibv_dm* dm) {
   }
   const int code = c.destroy(dm);
   if (code == 0) ending->context->device->dm_in_use -= ending->memory.size();
-  return code;
+  return c.concluded(code);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attributes) {
 
 int dealloc_td(ibv_td* td) {
   call c(verb::dealloc_td, td);
-  return c.ending<sim_td>(td) ? c.destroy(td) : c.refuse_code();
+  return c.ending<sim_td>(td) ? c.concluded(c.destroy(td)) : c.refuse_code();
 }
 
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attributes) {
@@ -40,6 +40,8 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
   auto made = std::make_shared<sim_pd>();
   made->context = owner;
   made->domain = base->domain;
+  made->thread_scope = attributes->td ? attributes->td : base->thread_scope;
+  if (made->thread_scope) watched_threads().turn(true);
   made->verbs.context = context;
   made->verbs.handle = base->verbs.handle;
   enroll(c, made, &made->verbs, *owner->device,
@@ -84,7 +86,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attributes) {
 
 int close_xrcd(ibv_xrcd* xrcd) {
   call c(verb::close_xrcd, xrcd);
-  return c.ending<sim_xrcd>(xrcd) ? c.destroy(xrcd) : c.refuse_code();
+  return c.ending<sim_xrcd>(xrcd) ? c.concluded(c.destroy(xrcd)) : c.refuse_code();
 }
 
 }  // namespace
@@ -129,7 +131,7 @@ int ibv_dealloc_pd(ibv_pd* pd) {
                                           ", which was imported: it is unimported, not destroyed");
     return c.refuse_code();
   }
-  return c.destroy(pd);
+  return c.concluded(c.destroy(pd));
 }
 
 ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {

@@ -66,7 +66,7 @@ ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* a) {
 
 int destroy_flow(ibv_flow* flow) {
   call c(verb::destroy_flow, flow);
-  return c.ending<sim_flow>(flow) ? c.destroy(flow) : c.refuse_code();
+  return c.ending<sim_flow>(flow) ? c.concluded(c.destroy(flow)) : c.refuse_code();
 }
 
 ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_esp_attr* a) {
@@ -92,7 +92,7 @@ int modify_flow_action_esp(ibv_flow_action* action, ibv_flow_action_esp_attr* a)
 
 int destroy_flow_action(ibv_flow_action* action) {
   call c(verb::destroy_flow_action, action);
-  return c.ending<sim_flow_action>(action) ? c.destroy(action) : c.refuse_code();
+  return c.ending<sim_flow_action>(action) ? c.concluded(c.destroy(action)) : c.refuse_code();
 }
 
 ibv_counters* create_counters(ibv_context* context, ibv_counters_init_attr* a) {
@@ -133,7 +133,7 @@ int read_counters(ibv_counters* counters, std::uint64_t* values, std::uint32_t c
 
 int destroy_counters(ibv_counters* counters) {
   call c(verb::destroy_counters, counters);
-  return c.ending<sim_counters>(counters) ? c.destroy(counters) : c.refuse_code();
+  return c.ending<sim_counters>(counters) ? c.concluded(c.destroy(counters)) : c.refuse_code();
 }
 
 }  // namespace

@@ -331,7 +331,7 @@ int ibv_dereg_mr(ibv_mr* mr) {
   }
   const int code = c.destroy(mr);
   if (code == 0) ending->context->device->keys.release(mr->lkey >> 8);
-  return code;
+  return c.concluded(code);
 }
 
 }  // extern "C"

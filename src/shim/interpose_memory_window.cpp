@@ -39,7 +39,7 @@ int dealloc_mw(ibv_mw* mw) {
     unbind(*ending);
     ending->context->device->keys.release(ending->rkey >> 8);
   }
-  return code;
+  return c.concluded(code);
 }
 
 }  // namespace

@@ -58,8 +58,11 @@ int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
   if (const int code = check_sending(*qp->original))
     return qp->context->as_hardware() ? refuse(list, bad, code) : call::from_kernel(code);
   int code = 0;
-  for (ibv_send_wr* one = list; one && code == 0; one = one->next)
-    if ((code = post_one(c, *qp->original, *one)) != 0) *bad = one;
+  std::size_t place = 0;
+  for (ibv_send_wr* one = list; one && code == 0; one = one->next) {
+    code = c.refuses_request(++place) ? c.refusal_of_request() : post_one(c, *qp->original, *one);
+    if (code != 0) *bad = one;
+  }
   retry_waiting(c.state());
   return code;
 }
@@ -89,9 +92,11 @@ int bind_mw(ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
 }
 
 /// Puts a list of receives into a queue of that capacity.
-int post_receives(ring<receive_request>& queue, std::uint32_t capacity, std::uint32_t max_sge,
-                  ibv_recv_wr* list, ibv_recv_wr** bad) {
+int post_receives(call& c, ring<receive_request>& queue, std::uint32_t capacity,
+                  std::uint32_t max_sge, ibv_recv_wr* list, ibv_recv_wr** bad) {
+  std::size_t place = 0;
   for (ibv_recv_wr* one = list; one; one = one->next) {
+    if (c.refuses_request(++place)) return refuse(one, bad, c.refusal_of_request());
     if (queue.size() >= capacity) return refuse(one, bad, ENOMEM);
     if (one->num_sge < 0 || static_cast<std::uint32_t>(one->num_sge) > max_sge ||
         (one->num_sge != 0 && !one->sg_list))
@@ -114,7 +119,7 @@ int post_recv(ibv_qp* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
       !qp->srq && qp->verbs.qp_type != IBV_QPT_XRC_SEND && qp->verbs.qp_type != IBV_QPT_XRC_RECV;
   if (!has_queue || qp->state() == IBV_QPS_RESET) return EINVAL;
   const int code =
-      post_receives(qp->receives, qp->cap.max_recv_wr, qp->cap.max_recv_sge, list, bad);
+      post_receives(c, qp->receives, qp->cap.max_recv_wr, qp->cap.max_recv_sge, list, bad);
   // Hardware flushes what comes after the error; Soft-RoCE lets it lie (measured).
   if (qp->state() == IBV_QPS_ERR && qp->context->as_hardware()) flush_receives(c.state(), *qp);
   retry_waiting(c.state());
@@ -127,7 +132,7 @@ int post_srq_recv(ibv_srq* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
   if (!srq || c.failing()) return refuse(list, bad, c.refuse_code());
   if (!bad || !list) return EINVAL;
   *bad = nullptr;
-  const int code = post_receives(srq->receives, srq->attr.max_wr, srq->attr.max_sge, list, bad);
+  const int code = post_receives(c, srq->receives, srq->attr.max_wr, srq->attr.max_sge, list, bad);
   retry_waiting(c.state());
   return code;
 }

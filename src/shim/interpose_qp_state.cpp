@@ -115,6 +115,8 @@ void enter(session_state& state, sim_qp& qp, ibv_qp_state to) {
   const ibv_qp_state from = qp.state();
   if (to == IBV_QPS_ERR) {
     enter_error(state, qp);
+    // Receives that came after the first time (measured).
+    if (from == IBV_QPS_ERR) flush_receives(state, qp);
   } else {
     qp.attr.qp_state = to;
     if (to == IBV_QPS_RESET) forget_work(state, qp);
@@ -184,7 +186,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
     qp->state = attributes->qp_state;
     enter(c.state(), changed, attributes->qp_state);
   }
-  return 0;
+  return c.concluded();
 }
 
 // Everything is filled in, whatever was asked for (measured); but for two fields that Soft-RoCE's

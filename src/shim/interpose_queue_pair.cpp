@@ -112,6 +112,7 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   if (number == 0) return c.refuse_pointer(ENOMEM);
   made->context = &context;
   made->domain = pd ? pd->domain : nullptr;
+  made->thread_scope = pd ? pd->thread_scope : nullptr;
   made->xrc_domain = xrcd ? xrcd->domain : nullptr;
   made->send_cq = send_cq;
   made->recv_cq = recv_cq;
@@ -271,9 +272,17 @@ int ibv_destroy_qp(ibv_qp* qp) {
   if (c.forwarded()) return forward<int>("ibv_destroy_qp", qp);
   auto* ending = c.ending<sim_qp>(qp);
   if (!ending) return c.refuse_code();
-  const int code = c.destroy(qp);
-  if (code == 0 && --ending->original->users == 0) ending->context->device->qps.release(qp->qp_num);
-  return code;
+  if (const int code = c.may_destroy(qp)) return code;
+  sim_qp& itself = *ending->original;
+  if (--itself.users == 0) {
+    forget_work(c.state(), itself);
+    itself.context->device->qps.release(qp->qp_num);
+    retry_waiting(c.state());  // for whom it does not answer any more
+  }
+  drop_async_events(*ending->context, qp);
+  settle(c, qp, ending->async_events, "async events");
+  c.retire(qp);
+  return c.concluded();
 }
 
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {

@@ -22,6 +22,7 @@ namespace {
   auto made = std::make_shared<sim_srq>();
   made->context = pd.context;
   made->domain = pd.domain;
+  made->thread_scope = pd.thread_scope;
   made->attr = asked;
   made->attr.max_wr = queue_capacity(asked.max_wr);  // told by a query only (measured)
   made->verbs.context = handle->context;
@@ -88,7 +89,9 @@ int post_srq_ops(ibv_srq* srq, ibv_ops_wr* list, ibv_ops_wr** bad) {
   if (!queue || c.failing()) return refuse(list, c.refuse_code());
   if (!queue->context->offers().tag_matching) return EOPNOTSUPP;  // bad stays untouched (measured)
   if (queue->type != IBV_SRQT_TM) return refuse(list, EINVAL);
+  std::size_t place = 0;
   for (ibv_ops_wr* one = list; one; one = one->next) {
+    if (c.refuses_request(++place)) return refuse(one, c.refusal_of_request());
     switch (one->opcode) {
       case IBV_WR_TAG_ADD:
         one->tm.handle = ++queue->tags;
@@ -153,7 +156,7 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
     queue->attr.max_wr = capacity;
   }
   if ((mask & IBV_SRQ_LIMIT) != 0) queue->attr.srq_limit = attributes->srq_limit;
-  return 0;
+  return c.concluded();
 }
 
 int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* out) {
@@ -175,7 +178,7 @@ int ibv_destroy_srq(ibv_srq* srq) {
   settle(c, srq, ending->async_events, "async events");
   c.retire(srq);
   if (ending->number != 0) ending->context->device->srqs.release(ending->number);
-  return 0;
+  return c.concluded();
 }
 
 }  // extern "C"

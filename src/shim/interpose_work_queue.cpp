@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "interpose.hpp"
+#include "sim_events.hpp"
 #include "sim_work_queue.hpp"
 
 namespace ibvxx::shim {
@@ -15,10 +16,12 @@ int post_wq_recv(ibv_wq* wq, ibv_recv_wr* list, ibv_recv_wr** bad) {
     if (bad) *bad = list;
     return c.refuse_code();
   }
+  std::size_t place = 0;
   for (ibv_recv_wr* one = list; one; one = one->next) {
     const bool too_long =
         one->num_sge < 0 || static_cast<std::uint32_t>(one->num_sge) > queue->max_sge;
-    const int code = too_long ? EINVAL : queue->posted >= queue->max_wr ? ENOMEM : 0;
+    int code = too_long ? EINVAL : queue->posted >= queue->max_wr ? ENOMEM : 0;
+    if (c.refuses_request(++place)) code = c.refusal_of_request();
     if (code != 0) {
       if (bad) *bad = one;
       return code;
@@ -87,12 +90,18 @@ int modify_wq(ibv_wq* wq, ibv_wq_attr* a) {
     queue->flags = (queue->flags & ~a->flags_mask) | (a->flags & a->flags_mask);
   }
   wq->state = queue->state;
-  return 0;
+  return c.concluded();
 }
 
 int destroy_wq(ibv_wq* wq) {
   call c(verb::destroy_wq, wq);
-  return c.ending<sim_wq>(wq) ? c.destroy(wq) : c.refuse_code();
+  auto* ending = c.ending<sim_wq>(wq);
+  if (!ending) return c.refuse_code();
+  if (const int code = c.may_destroy(wq)) return code;
+  drop_async_events(*ending->context, wq);
+  settle(c, wq, ending->async_events, "async events");
+  c.retire(wq);
+  return c.concluded();
 }
 
 ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_init_attr* a) {
@@ -119,7 +128,7 @@ ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_
 
 int destroy_rwq_ind_table(ibv_rwq_ind_table* table) {
   call c(verb::destroy_rwq_ind_table, table);
-  return c.ending<sim_rwq_ind_table>(table) ? c.destroy(table) : c.refuse_code();
+  return c.ending<sim_rwq_ind_table>(table) ? c.concluded(c.destroy(table)) : c.refuse_code();
 }
 
 }  // namespace

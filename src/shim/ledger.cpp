@@ -51,36 +51,6 @@ const char* name(object_kind kind) noexcept {
   return "?";
 }
 
-const char* name(finding_kind kind) noexcept {
-  switch (kind) {
-    case finding_kind::leak:
-      return "leak";
-    case finding_kind::descriptor_leak:
-      return "descriptor leak";
-    case finding_kind::double_destroy:
-      return "double destroy";
-    case finding_kind::use_after_destroy:
-      return "use after destroy";
-    case finding_kind::destroyed_in_use:
-      return "destroyed in use";
-    case finding_kind::foreign_pointer:
-      return "foreign pointer";
-    case finding_kind::wrong_kind:
-      return "wrong kind of object";
-    case finding_kind::double_close:
-      return "double close";
-    case finding_kind::unacknowledged_events:
-      return "unacknowledged events";
-    case finding_kind::over_acknowledged_events:
-      return "over-acknowledged events";
-    case finding_kind::unbalanced_batch:
-      return "unbalanced batch";
-    case finding_kind::unfired_rule:
-      return "unfired rule";
-  }
-  return "?";
-}
-
 std::string origin(const record& object) {
   return std::string("made by ") + name(object.maker) + " (call " + std::to_string(object.made_by) +
          ")";
@@ -90,6 +60,7 @@ record& ledger::append(record&& made) {
   const auto kind = static_cast<std::size_t>(made.kind);
   ++live_[kind];
   for (record* parent : made.parents) ++parent->children;
+  if (call_stacks_) made.made_at = capture_call_stack();
   return records_.emplace_back(std::move(made));
 }
 
@@ -144,6 +115,7 @@ void ledger::adopt(record& object, record& from, record& to) {
 void ledger::retire(record& object, std::uint64_t gone_by) noexcept {
   object.live = false;
   object.gone_by = gone_by;
+  if (call_stacks_) object.gone_at = capture_call_stack();
   --live_[static_cast<std::size_t>(object.kind)];
   if (object.population) --*object.population;
   for (record* parent : object.parents) --parent->children;
@@ -181,7 +153,8 @@ void ledger::find_leaks() {
     const bool descriptor = object->kind == object_kind::descriptor;
     found(descriptor ? finding_kind::descriptor_leak : finding_kind::leak,
           object->title + ", " + origin(*object) +
-              (descriptor ? ", was never closed" : ", was never destroyed"));
+              (descriptor ? ", was never closed" : ", was never destroyed"),
+          &*object);
   }
 }
 

@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "call_stack.hpp"
+
 namespace ibvxx::shim {
 
 /// One object, from its creation to the end of the session: a record outlives the object.
@@ -24,12 +26,14 @@ struct record {
   std::uint64_t gone_by = 0;
   bool live = true;
   bool destroy_injected =
-      false;  ///< a rule made a destroy of it fail: that it stays is the rule's doing
+      false;               ///< a rule made a destroy of it fail: that it stays is the rule's doing
+  bool half_gone = false;  ///< it is gone, and its destroy reported a failure
   const bool* lost = nullptr;  ///< whether its device is gone; null for what belongs to none
   std::vector<record*> parents;
   unsigned children = 0;           ///< live objects made from it
   unsigned* population = nullptr;  ///< its device's count of live objects of its kind
   std::shared_ptr<void> storage;   ///< keeps the memory, so that late uses hit no freed memory
+  std::shared_ptr<const call_stack> made_at{}, gone_at{};  ///< where they are asked for
 };
 
 /// Not synchronised: whoever holds the engine's lock may use it.
@@ -61,7 +65,19 @@ class ledger {
   /// "cq#1 of sim0, cq#2 of sim0": the live objects made from this one.
   [[nodiscard]] std::string children_of(const record& parent) const;
 
-  void found(finding_kind kind, std::string text) { findings_.push_back({kind, std::move(text)}); }
+  /// Writes a finding down, with what to do about it and with the call stacks that are known; not
+  /// one that was expected or is tolerated. `about`: the object concerned.
+  void found(finding_kind kind, std::string text, const record* about = nullptr);
+  /// The next finding of this kind that contains this text is what the program is after.
+  void expect(finding_kind kind, std::string containing) {
+    expected_.push_back({kind, std::move(containing)});
+  }
+  void tolerate(finding_kind kind) noexcept { tolerated_[static_cast<std::size_t>(kind)] = true; }
+  void forget_expectations() noexcept { expected_.clear(); }
+  /// A finding for each expected one that did not come.
+  void find_unmet_expectations();
+  /// From now on objects remember where they were made and destroyed.
+  void keep_call_stacks() noexcept { call_stacks_ = true; }
   /// A finding for everything that is alive, the youngest first.
   void find_leaks();
   [[nodiscard]] const std::vector<finding>& findings() const noexcept { return findings_; }
@@ -71,6 +87,12 @@ class ledger {
   [[nodiscard]] const std::deque<record>& records() const noexcept { return records_; }
 
  private:
+  struct expectation {
+    finding_kind kind;
+    std::string containing;
+    bool met = false;
+  };
+
   record& append(record&& made);
 
   std::deque<record> records_;  // in order of creation; addresses are stable
@@ -79,6 +101,9 @@ class ledger {
   std::array<std::size_t, object_kind_count> live_{};
   std::array<std::size_t, object_kind_count> made_{};
   std::vector<finding> findings_;
+  std::vector<expectation> expected_;
+  std::array<bool, finding_kind_count> tolerated_{};
+  bool call_stacks_ = false;
 };
 
 /// "made by ibv_create_cq (call 17)".

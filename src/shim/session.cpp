@@ -7,17 +7,18 @@
 #include <string>
 #include <utility>
 
+#include "data_path.hpp"
 #include "engine.hpp"
 #include "sim_device.hpp"
 #include "sim_events.hpp"
-#include "verb_facts.hpp"
+#include "sim_queue_pair.hpp"
+#include "sim_work_queue.hpp"
 
 namespace ibvxx::shim {
 namespace {
 
 [[nodiscard]] sim_device& find_device(session_state& state, const std::string& name) {
-  for (const auto& device : state.devices)
-    if (device->described.name == name) return *device;
+  if (sim_device* found = device_called(state, name)) return *found;
   throw std::logic_error("shim: there is no simulated device '" + name + "'");
 }
 
@@ -29,11 +30,18 @@ namespace {
   return ports[static_cast<std::size_t>(port) - 1];
 }
 
-[[nodiscard]] sim_cq& find_cq(session_state& state, const ibv_cq* cq) {
-  const record* object = state.objects.find(cq);
-  if (!object || !object->live || object->kind != object_kind::cq)
-    throw std::logic_error("shim: that is no live CQ of this session");
-  return *static_cast<sim_cq*>(object->storage.get());
+/// The live object behind a handle.
+template <class Sim>
+[[nodiscard]] Sim& find(session_state& state, const void* handle) {
+  const record* object = state.objects.find(handle);
+  if (!object || !object->live || object->kind != Sim::kind)
+    throw std::logic_error(std::string("shim: that is no live ") + name(Sim::kind) +
+                           " of this session");
+  return *static_cast<Sim*>(object->storage.get());
+}
+
+[[noreturn]] void refuse_event(ibv_event_type type, const char* whose) {
+  throw std::logic_error("shim: event type " + std::to_string(type) + " is no " + whose);
 }
 
 [[nodiscard]] ibv_async_event port_event(ibv_event_type type, int port) {
@@ -45,10 +53,16 @@ namespace {
 
 }  // namespace
 
-session::session(const simulated& machine) : exceptions_(std::uncaught_exceptions()) {
+session::session(const simulated& machine, const session_options& options)
+    : exceptions_(std::uncaught_exceptions()) {
   const engine::unseen quiet;
+  if (options.destroy_deadline < std::chrono::milliseconds::zero())
+    throw std::logic_error("shim: a destroy_deadline below 0 has passed before it begins");
   auto state = std::make_unique<session_state>();
   state->devices = make_devices(machine);
+  state->strict = options.strict;
+  state->destroy_deadline = options.destroy_deadline;
+  if (options.call_stacks) state->objects.keep_call_stacks();
   engine::begin(std::move(state));
 }
 
@@ -65,33 +79,22 @@ session::~session() {
   std::abort();
 }
 
-fault session::at(verb call) {
-  if (!facts_of(call).seen)
-    throw std::logic_error(std::string("shim: ") + name(call) +
-                           " is not intercepted: no rule for it could fire");
-  return fault(call);
-}
-
-fault session::fail(verb call) {
-  switch (call) {
-    case verb::free_device_list:
-    case verb::unimport_pd:
-    case verb::unimport_mr:
-    case verb::unimport_dm:
-    case verb::is_fork_initialized:
-    case verb::query_qp_data_in_order:
-    case verb::end_poll:
-    case verb::wr_start:
-    case verb::wr_abort:
-      throw std::logic_error(std::string("shim: ") + name(call) + " cannot fail");
-    default:
-      return at(call);
-  }
-}
-
 void session::forgive() {
   const engine::unseen quiet;
-  engine::look().state.plan.clear();
+  const auto seen = engine::look();
+  seen.state.plan.clear();
+  seen.state.completions.forgive();
+  seen.state.objects.forget_expectations();
+}
+
+void session::expect(finding_kind kind, std::string containing) {
+  const engine::unseen quiet;
+  engine::look().state.objects.expect(kind, std::move(containing));
+}
+
+void session::tolerate(finding_kind kind) {
+  const engine::unseen quiet;
+  engine::look().state.objects.tolerate(kind);
 }
 
 std::uint64_t session::calls(verb call) const {
@@ -125,6 +128,11 @@ std::size_t session::live(object_kind kind) const {
   return engine::look().state.objects.live(kind);
 }
 
+int session::completion_vector(const ibv_cq* cq) const {
+  const engine::unseen quiet;
+  return find<sim_cq>(engine::look().state, cq).completion_vector;
+}
+
 std::vector<finding> session::findings() const {
   const engine::unseen quiet;
   return engine::look().state.objects.findings();
@@ -138,9 +146,8 @@ std::vector<finding> session::finish() {
   {
     const auto seen = engine::look();
     seen.state.objects.find_leaks();
-    for (const fault_rule& rule : seen.state.plan.rules())
-      if (rule.fired == 0)
-        seen.state.objects.found(finding_kind::unfired_rule, describe(rule) + " never fired");
+    find_unfired(seen.state);
+    seen.state.objects.find_unmet_expectations();
     all = seen.state.objects.findings();
   }
   engine::end();
@@ -156,6 +163,7 @@ void session::set_port_state(const std::string& device, int port, ibv_port_state
   if (was_active != (state == IBV_PORT_ACTIVE))
     raise_async_event(seen.state, changed,
                       port_event(was_active ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE, port));
+  retry_waiting(seen.state);
 }
 
 void session::set_gid(const std::string& device, int port, int index, const gid_slot& slot) {
@@ -170,6 +178,7 @@ void session::set_gid(const std::string& device, int port, int index, const gid_
   if (described.gids.size() <= position) described.gids.resize(position + 1);
   described.gids[position] = slot;
   raise_async_event(seen.state, changed, port_event(IBV_EVENT_GID_CHANGE, port));
+  retry_waiting(seen.state);
 }
 
 void session::raise(const std::string& device, ibv_event_type type, int port) {
@@ -188,24 +197,81 @@ void session::raise(const std::string& device, ibv_event_type type, int port) {
       raise_async_event(seen.state, where, port_event(type, port));
       return;
     default:
-      throw std::logic_error("shim: event type " + std::to_string(type) + " is no port's");
+      refuse_event(type, "port's");
   }
 }
 
-void session::raise_cq_error(ibv_cq* cq) {
+void session::raise(const std::string& device, ibv_event_type type) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  sim_cq& queue = find_cq(seen.state, cq);
+  sim_device& where = find_device(seen.state, device);
+  if (type != IBV_EVENT_DEVICE_FATAL) refuse_event(type, "device's: a port's wants the port");
   ibv_async_event event{};
-  event.event_type = IBV_EVENT_CQ_ERR;
-  event.element.cq = cq;
-  raise_async_event(*queue.context, event);
+  event.event_type = type;
+  raise_async_event(seen.state, where, event);
+}
+
+void session::raise(const ibv_qp* qp, ibv_event_type type) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  sim_qp& named = find<sim_qp>(seen.state, qp);
+  switch (type) {
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+      enter_error(seen.state, *named.original);
+      break;
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      if (!named.srq)
+        throw std::logic_error("shim: a queue pair without an SRQ gets no QP_LAST_WQE_REACHED");
+      break;
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+      break;
+    default:
+      refuse_event(type, "queue pair's");
+  }
+  raise_qp_event(named, type);
+  retry_waiting(seen.state);
+}
+
+void session::raise(const ibv_srq* srq, ibv_event_type type) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  sim_srq& named = find<sim_srq>(seen.state, srq);
+  if (type != IBV_EVENT_SRQ_ERR && type != IBV_EVENT_SRQ_LIMIT_REACHED) refuse_event(type, "SRQ's");
+  raise_srq_event(named, type);
+}
+
+void session::raise(const ibv_cq* cq, ibv_event_type type) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  sim_cq& named = find<sim_cq>(seen.state, cq);
+  if (type != IBV_EVENT_CQ_ERR) refuse_event(type, "CQ's");
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.cq = &named.verbs;
+  raise_async_event(*named.context, event);
+}
+
+void session::raise(const ibv_wq* wq, ibv_event_type type) {
+  const engine::unseen quiet;
+  const auto seen = engine::look();
+  sim_wq& named = find<sim_wq>(seen.state, wq);
+  if (type != IBV_EVENT_WQ_FATAL) refuse_event(type, "work queue's");
+  named.state = IBV_WQS_ERR;
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.wq = &named.verbs;
+  raise_async_event(*named.context, event);
 }
 
 void session::raise_spurious_event(ibv_cq* cq) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  sim_cq& queue = find_cq(seen.state, cq);
+  sim_cq& queue = find<sim_cq>(seen.state, cq);
   if (!queue.channel) throw std::logic_error("shim: the CQ has no channel to raise an event on");
   raise_cq_event(queue);
 }
@@ -214,69 +280,9 @@ void session::unplug(const std::string& device) {
   const engine::unseen quiet;
   const auto seen = engine::look();
   sim_device& gone = find_device(seen.state, device);
-  if (std::exchange(gone.lost, true))
-    throw std::logic_error("shim: device '" + device + "' was unplugged already");
-  ibv_async_event event{};
-  event.event_type = IBV_EVENT_DEVICE_FATAL;
-  raise_async_event(seen.state, gone, event);
-}
-
-fault fault::nth(std::uint64_t n) const {
-  if (n == 0) throw std::logic_error("shim: fault.nth(0): calls count from 1");
-  fault next = *this;
-  next.nth_ = n;
-  return next;
-}
-
-fault fault::times(std::uint64_t count) const {
-  if (count == 0) throw std::logic_error("shim: fault.times(0) would inject nothing");
-  fault next = *this;
-  next.times_ = count;
-  return next;
-}
-
-fault fault::persistently() const {
-  return times(UINT64_MAX);
-}
-
-fault fault::on(const void* object) const {
-  if (!object) throw std::logic_error("shim: fault.on(nullptr) would match nothing");
-  fault next = *this;
-  next.object_ = object;
-  return next;
-}
-
-fault fault::on_this_thread() const {
-  fault next = *this;
-  next.this_thread_ = true;
-  return next;
-}
-
-void fault::with(int code) const {
-  if (code <= 0 || code > 4095)
-    throw std::logic_error("shim: fault.with(" + std::to_string(code) +
-                           "): an errno is in 1..4095");
-  if (call_ == verb::allocate && code != ENOMEM)
-    throw std::logic_error("shim: an allocation fails with ENOMEM only");
-  put_in_force(code, nullptr);
-}
-
-void fault::run(std::function<void()> action) const {
-  if (!action) throw std::logic_error("shim: fault.run() without an action would do nothing");
-  put_in_force(0, std::move(action));
-}
-
-void fault::put_in_force(int code, std::function<void()> action) const {
-  const engine::unseen quiet;
-  fault_rule rule;
-  rule.call = call_;
-  rule.nth = nth_;
-  rule.times = times_;
-  rule.object = object_;
-  if (this_thread_) rule.thread = std::this_thread::get_id();
-  rule.code = code;
-  rule.action = std::move(action);
-  engine::look().state.plan.add(std::move(rule));
+  if (gone.lost) throw std::logic_error("shim: device '" + device + "' was unplugged already");
+  take_away(seen.state, gone);
+  retry_waiting(seen.state);
 }
 
 }  // namespace ibvxx::shim

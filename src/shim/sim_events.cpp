@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim_queue_pair.hpp"
+#include "sim_work_queue.hpp"
 
 namespace ibvxx::shim {
 namespace {
@@ -38,6 +39,8 @@ void count_down(int fd) noexcept {
     case IBV_EVENT_SRQ_ERR:
     case IBV_EVENT_SRQ_LIMIT_REACHED:
       return object_kind::srq;
+    case IBV_EVENT_WQ_FATAL:
+      return object_kind::wq;
     default:
       return std::nullopt;
   }
@@ -79,6 +82,19 @@ void raise_async_event(session_state& state, const sim_device& device,
   }
 }
 
+void take_away(session_state& state, sim_device& device) {
+  device.lost = true;
+  ibv_async_event event{};
+  event.event_type = IBV_EVENT_DEVICE_FATAL;
+  raise_async_event(state, device, event);
+}
+
+sim_device* device_called(session_state& state, const std::string& name) noexcept {
+  for (const auto& device : state.devices)
+    if (device->described.name == name) return device.get();
+  return nullptr;
+}
+
 void drop_async_events(sim_context& context, const void* object) {
   // The pointers of an event share one place; a port's number is no pointer to anything.
   const auto names = [object](const ibv_async_event& event) {
@@ -103,6 +119,8 @@ event_balance* balance_of(session_state& state, const ibv_async_event& event) no
       return &static_cast<sim_qp*>(object->storage.get())->async_events;
     case object_kind::srq:
       return &static_cast<sim_srq*>(object->storage.get())->async_events;
+    case object_kind::wq:
+      return &static_cast<sim_wq*>(object->storage.get())->async_events;
     default:
       return nullptr;
   }

@@ -22,6 +22,11 @@ void raise_async_event(sim_context& context, const ibv_async_event& event);
 void raise_async_event(session_state& state, const sim_device& device,
                        const ibv_async_event& event);
 
+/// The device is gone: DEVICE_FATAL, and every later command fails.
+void take_away(session_state& state, sim_device& device);
+/// The device of that name, or null.
+[[nodiscard]] sim_device* device_called(session_state& state, const std::string& name) noexcept;
+
 /// An async event that was not read yet is dropped when the object that it names is destroyed.
 void drop_async_events(sim_context& context, const void* object);
 

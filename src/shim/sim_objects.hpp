@@ -27,6 +27,7 @@ struct sim_pd {
   private_room room{};
   sim_context* context = nullptr;
   const void* domain = this;  // what protection goes by: of a parent domain, the one it stands for
+  const void* thread_scope = nullptr;  // a parent domain's thread domain
   bool imported = false;
 };
 
@@ -65,6 +66,12 @@ struct sim_comp_channel {
   sim_context* context = nullptr;
 };
 
+/// A completion that the session keeps back.
+struct held_completion {
+  completion done;
+  bool solicited;
+};
+
 struct sim_cq {
   static constexpr object_kind kind = object_kind::cq;
 
@@ -80,6 +87,7 @@ struct sim_cq {
   bool is_extended = false;
   bool ignores_overrun = false;
   bool single_threaded = false;
+  int completion_vector = 0;
   bool armed = false;
   bool armed_solicited_only = false;
   event_balance completion_events{};
@@ -89,6 +97,11 @@ struct sim_cq {
   completion current{};  // what an iteration is at
   bool iterating = false;
   std::thread::id iterator{};
+
+  std::uint32_t hold = 0;  // the number of what keeps completions back, or 0
+  std::deque<held_completion> held{};
+  const void* thread_scope = nullptr;  // what lets one thread at a time use it
+  bool overrun_told = false;
 
   /// Completions that nobody has polled yet.
   [[nodiscard]] std::size_t waiting() const noexcept { return entries.size(); }

@@ -26,6 +26,7 @@ struct sim_srq {
   std::uint32_t tags = 0;  // handed out by post_srq_ops
   ring<receive_request> receives{};
   event_balance async_events{};
+  const void* thread_scope = nullptr;  // sim_pd::thread_scope
 };
 
 struct sim_qp {
@@ -49,9 +50,10 @@ struct sim_qp {
   ibv_qp_cap cap{};  // real capacities
   ibv_qp_attr attr{};
   ibv_ece ece{};
-  sim_qp* original = this;        // of one that ibv_open_qp gave: the queue pair itself
-  unsigned users = 1;             // handles of the queue pair itself
-  std::vector<ibv_gid> groups{};  // multicast groups whose datagrams it gets
+  const void* thread_scope = nullptr;  // sim_pd::thread_scope
+  sim_qp* original = this;             // of one that ibv_open_qp gave: the queue pair itself
+  unsigned users = 1;                  // handles of the queue pair itself
+  std::vector<ibv_gid> groups{};       // multicast groups whose datagrams it gets
   event_balance async_events{};
 
   ring<queued_send> sends{};  // those that could not be carried out at once

@@ -42,6 +42,7 @@ struct send_request {
   std::uint64_t window_address = 0;
   std::uint64_t window_length = 0;
   unsigned window_access = 0;
+  std::uint32_t rule = 0;  // completion_plan: what is to become of it
 };
 
 /// One that has to wait, with copies of what it borrowed.

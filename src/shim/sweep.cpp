@@ -95,6 +95,7 @@ class sweeper {
     rule.call = call.call;
     rule.index = call.index;
     rule.code = code;
+    rule.fails = true;
     rule.times = times;
     return rule;
   }

@@ -206,4 +206,85 @@ verb_facts facts_of(verb call) noexcept {
   }
 }
 
+convention convention_of(verb call) noexcept {
+  switch (call) {
+    case verb::get_device_list:
+    case verb::open_device:
+    case verb::import_device:
+    case verb::alloc_pd:
+    case verb::import_pd:
+    case verb::alloc_td:
+    case verb::alloc_parent_domain:
+    case verb::open_xrcd:
+    case verb::reg_mr:
+    case verb::reg_mr_iova:
+    case verb::reg_dmabuf_mr:
+    case verb::reg_dm_mr:
+    case verb::alloc_null_mr:
+    case verb::import_mr:
+    case verb::alloc_mw:
+    case verb::alloc_dm:
+    case verb::import_dm:
+    case verb::create_comp_channel:
+    case verb::create_cq:
+    case verb::create_cq_ex:
+    case verb::create_qp:
+    case verb::create_qp_ex:
+    case verb::open_qp:
+    case verb::create_srq:
+    case verb::create_srq_ex:
+    case verb::create_wq:
+    case verb::create_rwq_ind_table:
+    case verb::create_ah:
+    case verb::create_ah_from_wc:
+    case verb::create_flow:
+    case verb::create_flow_action_esp:
+    case verb::create_counters:
+      return convention::pointer;
+    case verb::query_gid:
+    case verb::query_pkey:
+    case verb::get_pkey_index:
+    case verb::close_device:
+    case verb::get_cq_event:
+    case verb::get_async_event:
+    case verb::init_ah_from_wc:
+    case verb::resolve_eth_l2_from_gid:
+    case verb::epoll_create1:
+    case verb::epoll_ctl:
+    case verb::fcntl:
+    case verb::close:
+      return convention::errno_only;
+    case verb::query_gid_table:
+      return convention::negative_code;
+    case verb::start_poll:
+    case verb::next_poll:
+      return convention::code;
+    case verb::rereg_mr:  // a number of its own, and errno for one of them
+    case verb::poll_cq:
+      return convention::other;
+    default:
+      return facts_of(call).errnos.empty() || call == verb::allocate ? convention::other
+                                                                     : convention::code;
+  }
+}
+
+bool takes_requests(verb call) noexcept {
+  return call == verb::post_send || call == verb::post_recv || call == verb::post_srq_recv ||
+         call == verb::post_wq_recv || call == verb::post_srq_ops;
+}
+
+bool can_fail_after_effect(verb call) noexcept {
+  switch (call) {
+    case verb::modify_qp:
+    case verb::modify_srq:
+    case verb::modify_wq:
+    case verb::resize_cq:
+    case verb::req_notify_cq:
+    case verb::attach_mcast:
+      return true;
+    default:
+      return facts_of(call).destroys && convention_of(call) == convention::code;
+  }
+}
+
 }  // namespace ibvxx::shim

@@ -1,8 +1,8 @@
 // Cases from the field: events and waiting.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::events_cases {
 
 namespace {
 
@@ -64,7 +64,7 @@ TEST_CASE(
     "read") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
-  for (int i = 0; i < 5; ++i) s.raise_cq_error(context.cq(0));
+  for (int i = 0; i < 5; ++i) s.raise(context.cq(0), IBV_EVENT_CQ_ERR);
   s.raise("sim0", IBV_EVENT_PORT_ACTIVE, 1);
   epoll_event edge{};
   CHECK(::epoll_wait(context.epoll_fd(), &edge, 1, 0) == 1);
@@ -132,3 +132,5 @@ TEST_CASE("cq_waiter refuses queues of another channel, null ones, and none, nam
   CHECK(polled.reset());
   f.end();
 }
+
+}  // namespace ibvxx::events_cases

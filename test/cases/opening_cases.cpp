@@ -1,10 +1,11 @@
 // Cases from the field: opening devices and contexts.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::opening_cases {
 
-TEST_CASE("case 1: every step of enable() fails in turn, with two devices and a port that is down") {
+TEST_CASE(
+    "case 1: every step of enable() fails in turn, with two devices and a port that is down") {
   shim::device_description first, second;
   first.name = "mlx5_0";
   first.ports.resize(2);
@@ -63,3 +64,26 @@ TEST_CASE(
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
+
+TEST_CASE(
+    "case 2: three devices, the second's port down: it opens paused, and memory can be registered "
+    "on it") {
+  shim::session s(
+      {{{.name = "a"}, {.name = "b", .ports = {{.state = IBV_PORT_DOWN}}}, {.name = "c"}}});
+  std::vector<rdma_context> contexts;
+  for (const char* name : {"a", "b", "c"})
+    contexts.push_back(or_throw(rdma_context::open({.device_name = name})));
+  CHECK(contexts[0].state() == context_state::enabled);
+  CHECK(contexts[1].state() == context_state::paused);
+  CHECK(contexts[2].state() == context_state::enabled);
+  std::byte memory[64];
+  for (auto& context : contexts) {
+    CHECK(context.ready());
+    CHECK(context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE));
+  }
+  CHECK(std::string(contexts[1].device()->device->name) == "b");
+  for (auto& context : contexts) CHECK(context.reset());
+  CHECK(s.finish().empty());
+}
+
+}  // namespace ibvxx::opening_cases

@@ -1,10 +1,10 @@
 // Cases from the field: owners. That every owner type destroys exactly once is in
 // unit/owner_test.cpp (case 7).
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/teardown.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::owner_cases {
 
 TEST_CASE(
     "case 8: a queue pair that shares one CQ for both directions fails to come: everything is "
@@ -108,3 +108,5 @@ TEST_CASE(
   CHECK(context.reset());
   CHECK(test::count(s.finish(), shim::finding_kind::destroyed_in_use) == 2);
 }
+
+}  // namespace ibvxx::owner_cases

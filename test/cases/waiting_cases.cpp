@@ -1,9 +1,9 @@
 // Cases from the field: waiting for completions that really come.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/loopback.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::waiting_cases {
 
 namespace {
 
@@ -112,3 +112,5 @@ TEST_CASE("reset() of a context with connected queue pairs and posted work leave
   CHECK(s.live() == 0);
   CHECK(findings_of(s) == "");
 }
+
+}  // namespace ibvxx::waiting_cases

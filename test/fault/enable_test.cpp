@@ -1,11 +1,11 @@
 // Every call that enable() makes, failed in turn.
 #include <ctime>
 
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/teardown.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::enable_test {
 
 namespace {
 
@@ -184,3 +184,5 @@ TEST_CASE("two sweeps of the same body report the same") {
   };
   CHECK(shim::sweep(body, {.order = 2}).text() == shim::sweep(body, {.order = 2}).text());
 }
+
+}  // namespace ibvxx::enable_test

@@ -1,8 +1,8 @@
 // Contexts that are wrong on purpose. A suite that did not report them would prove nothing.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::negative_control_test {
 using shim::finding_kind;
 
 namespace {
@@ -148,3 +148,5 @@ TEST_CASE("control: a body that tells of another error is reported by the sweep"
   CHECK_FALSE(report.clean());
   CHECK(report.failures.at(0).what.find("the body told of another error: ibv_open_device") == 0);
 }
+
+}  // namespace ibvxx::negative_control_test

@@ -1,9 +1,9 @@
 // Every destroy of reset() and of the destructor, failed in turn.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/teardown.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::reset_test {
 
 namespace {
 
@@ -184,3 +184,5 @@ TEST_CASE("moving keeps everything; move assignment takes the target down childr
   CHECK(c.reset());
   CHECK(s.finish().empty());
 }
+
+}  // namespace ibvxx::reset_test

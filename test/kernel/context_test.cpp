@@ -10,7 +10,7 @@
 #include <functional>
 #include <random>
 
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 
 using namespace ibvxx;
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "../catch.hpp"
+#include "catch.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::completion_status_test {
 
 static_assert(classify(IBV_WC_SUCCESS) == completion_class::success);
 static_assert(classify(IBV_WC_WR_FLUSH_ERR) == completion_class::flushed);
@@ -96,3 +96,5 @@ TEST_CASE("the first cause is found among successes and flushes", "[completion_s
                   IBV_WC_TM_RNDV_INCOMPLETE, IBV_WC_SUCCESS}) == nullptr);
   CHECK(first_cause({}) == nullptr);
 }
+
+}  // namespace ibvxx::completion_status_test

@@ -5,9 +5,9 @@
 #include <ibvxx/shim/sweep.hpp>
 #include <string>
 
-#include "../catch.hpp"
+#include "catch.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::device_listing_test {
 
 namespace {
 
@@ -100,3 +100,5 @@ TEST_CASE("whatever fails, the listing tells and leaves nothing open", "[device_
   INFO(report.text());
   CHECK(report.clean());
 }
+
+}  // namespace ibvxx::device_listing_test

@@ -2,10 +2,10 @@
 #include <ibvxx/device_name.hpp>
 #include <string>
 
-#include "../catch.hpp"
-#include "../seed.hpp"
+#include "catch.hpp"
+#include "support/seed.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::device_name_test {
 
 namespace {
 
@@ -94,3 +94,5 @@ TEST_CASE("the lines of a listing", "[device_name]") {
   CHECK(link_layer_name(IBV_LINK_LAYER_UNSPECIFIED) == std::string("unspecified"));
   CHECK(link_layer_name(77) == std::string("?"));
 }
+
+}  // namespace ibvxx::device_name_test

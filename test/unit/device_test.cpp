@@ -1,8 +1,8 @@
 // Devices, domains, memory and completion queues: what the calls give and refuse.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::device_test {
 
 namespace {
 
@@ -197,3 +197,5 @@ TEST_CASE("EBUSY names what may still use the object, and a child destroyed late
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].kind == shim::finding_kind::destroyed_in_use);
 }
+
+}  // namespace ibvxx::device_test

@@ -1,7 +1,7 @@
 // What an error holds and how it reads.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::error_test {
 
 TEST_CASE("an error is small, trivially copyable, and reads as one line") {
   STATIC_REQUIRE(sizeof(error) <= 128);
@@ -106,3 +106,5 @@ TEST_CASE(
     CHECK(dynamic_cast<const ibvxx::exception&>(thrown).cause().call() == verb::alloc_pd);
   }
 }
+
+}  // namespace ibvxx::error_test

@@ -1,8 +1,8 @@
 // Events: read, acknowledged, and followed.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::events_test {
 using shim::finding_kind;
 
 namespace {
@@ -151,7 +151,7 @@ TEST_CASE(
 TEST_CASE(
     "an async event is acknowledged when its guard goes, so that its queue can be destroyed") {
   fixture f;
-  f.s.raise_cq_error(f.a.get());
+  f.s.raise(f.a.get(), IBV_EVENT_CQ_ERR);
   {
     auto event = get_async_event(f.context);
     REQUIRE(event);
@@ -162,7 +162,7 @@ TEST_CASE(
     CHECK(f.s.calls(verb::ack_async_event) == 0);
   }
   CHECK(f.s.calls(verb::ack_async_event) == 1);
-  f.s.raise_cq_error(f.b.get());
+  f.s.raise(f.b.get(), IBV_EVENT_CQ_ERR);
   ibv_async_event raw{};
   REQUIRE(::ibv_get_async_event(f.context.get(), &raw) == 0);
   const auto findings = f.end();
@@ -267,50 +267,11 @@ TEST_CASE(
 TEST_CASE("an exception from the observer leaves no event unacknowledged and the context usable") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
-  s.raise_cq_error(context.cq(0));
+  s.raise(context.cq(0), IBV_EVENT_CQ_ERR);
   CHECK_THROWS(context.process_async_events([](const ibv_async_event&) { throw 7; }));
   CHECK(context.state() == context_state::enabled);
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
 
-TEST_CASE(
-    "a fatal device error makes the context lost; reset() ends, says so, and opening again is "
-    "possible") {
-  shim::session s({{{.name = "sim0"}, {.name = "sim1"}}});
-  std::byte memory[64];
-  auto context =
-      or_throw(rdma_context::open({.device_name = "sim0", .comp_channels = 2, .cqs = 3}));
-  REQUIRE(context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE));
-  s.unplug("sim0");
-  CHECK(context.process_async_events().value() == 1);
-  CHECK(context.state() == context_state::lost);
-  CHECK_FALSE(context.ready());
-  CHECK_FALSE(context.resume());
-  CHECK(context.enable().error().message() ==
-        "ibvxx on sim0: Input/output error (EIO): the context is lost");
-
-  const auto first = context.reset();
-  REQUIRE_FALSE(first);
-  CHECK(first.error().code() == EIO);
-  CHECK(first.error().detail().find("device lost") != std::string_view::npos);
-  CHECK(context.state() == context_state::disabled);
-  CHECK(context.owned().total() == 0);
-  CHECK(s.live() == 0);
-  const auto calls = s.calls();
-  CHECK(context.reset());
-  CHECK(s.calls() == calls);
-  CHECK(s.finish().empty());
-}
-
-TEST_CASE("destroying a lost context tells of each failure and leaves the device closed") {
-  shim::session s;
-  {
-    auto context = or_throw(rdma_context::open({}));
-    s.unplug("sim0");
-    REQUIRE(context.process_async_events());
-    CHECK_FALSE(context.reset());
-  }
-  CHECK(s.live() == 0);
-  CHECK(s.finish().empty());
-}
+}  // namespace ibvxx::events_test

@@ -2,11 +2,11 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/teardown.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::fd_test {
 
 TEST_CASE("unique_fd closes its descriptor; 0 is a descriptor and -1 is none") {
   shim::session s;
@@ -73,8 +73,8 @@ TEST_CASE("the shim reports a descriptor leak") {
   const auto findings = s.finish();
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].kind == shim::finding_kind::descriptor_leak);
-  CHECK(findings[0].text ==
-        "descriptor " + std::to_string(fd) + ", made by epoll_create1 (call 1), was never closed");
+  CHECK(findings[0].text.find("descriptor " + std::to_string(fd) +
+                              ", made by epoll_create1 (call 1), was never closed") == 0);
   ::close(fd);
 }
 
@@ -100,3 +100,5 @@ TEST_CASE(
   CHECK(findings[1].kind == shim::finding_kind::double_close);
   CHECK(findings[1].text.find("closed, made by epoll_create1") != std::string::npos);
 }
+
+}  // namespace ibvxx::fd_test

@@ -1,7 +1,7 @@
 // Reading GIDs and choosing one.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::gid_test {
 
 namespace {
 
@@ -116,3 +116,5 @@ TEST_CASE("query_gid_table with too little room is EINVAL") {
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
+
+}  // namespace ibvxx::gid_test

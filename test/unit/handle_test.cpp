@@ -1,8 +1,8 @@
 // The owner and the view, on a type of the test's own.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/teardown.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::handle_test {
 
 namespace {
 
@@ -151,3 +151,5 @@ TEST_CASE("the teardown handler can be replaced and put back") {
   CHECK(set_teardown_handler(nullptr) == mine);
   CHECK(set_teardown_handler(standard) == standard);
 }
+
+}  // namespace ibvxx::handle_test

@@ -1,10 +1,10 @@
 // Every owner type of the toolkit, by the same tests.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/owner_recipes.hpp"
 #include "support/teardown.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::owner_test {
 
 namespace {
 
@@ -214,3 +214,5 @@ TEMPLATE_LIST_TEST_CASE("making and destroying an object is clean whichever call
   CHECK(report.clean());
   CHECK(std::count(report.calls.begin(), report.calls.end(), TestType::end) != 0);
 }
+
+}  // namespace ibvxx::owner_test

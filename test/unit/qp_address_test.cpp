@@ -2,10 +2,10 @@
 #include <ibvxx/qp_address.hpp>
 #include <string>
 
-#include "../catch.hpp"
-#include "../seed.hpp"
+#include "catch.hpp"
+#include "support/seed.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::qp_address_test {
 
 namespace {
 
@@ -166,3 +166,5 @@ TEST_CASE("MTUs in bytes", "[qp_address]") {
   static_assert(mtu_bytes(IBV_MTU_256) == 256 && mtu_bytes(IBV_MTU_4096) == 4096);
   static_assert(mtu_bytes(static_cast<ibv_mtu>(0)) == 0 && mtu_bytes(static_cast<ibv_mtu>(6)) == 0);
 }
+
+}  // namespace ibvxx::qp_address_test

@@ -6,9 +6,9 @@
 #include <ibvxx/qp_steps.hpp>
 #include <string>
 
-#include "../catch.hpp"
+#include "catch.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::qp_modify_test {
 
 namespace {
 
@@ -435,3 +435,5 @@ TEST_CASE("two addresses make the options of a connection", "[qp_steps]") {
   remote.qpn = 1 << 24;
   CHECK(detail_of({}) == "qp_address.qpn 16777216 is above 16777215");
 }
+
+}  // namespace ibvxx::qp_modify_test

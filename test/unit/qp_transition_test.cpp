@@ -6,10 +6,10 @@
 #include <tuple>
 #include <vector>
 
-#include "../catch.hpp"
-#include "../seed.hpp"
+#include "catch.hpp"
+#include "support/seed.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::qp_transition_test {
 
 namespace {
 
@@ -290,3 +290,5 @@ TEST_CASE("the names of states, types and attributes", "[qp_transition]") {
 // All of it is data: usable at compile time.
 static_assert(find_transition(IBV_QPT_UD, IBV_QPS_INIT, IBV_QPS_RTR)->required == 0);
 static_assert(!find_transition(IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_SQD));
+
+}  // namespace ibvxx::qp_transition_test

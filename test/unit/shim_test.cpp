@@ -1,8 +1,8 @@
 // The shim itself: sessions, rules, descriptions, and what it says of misuse.
-#include "pch/test_pch.hpp"
+#include "suite.hpp"
 #include "support/trace.hpp"
 
-using namespace ibvxx;
+namespace ibvxx::shim_test {
 using shim::finding_kind;
 
 namespace {
@@ -61,7 +61,7 @@ TEST_CASE("a rule that never fired is a finding, unless it is forgiven") {
     const auto findings = s.finish();
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].kind == finding_kind::unfired_rule);
-    CHECK(findings[0].text == "ibv_create_cq, matching call 2 -> ENOMEM, once never fired");
+    CHECK(findings[0].text.find("ibv_create_cq, matching call 2 -> ENOMEM, once never fired") == 0);
   }
   shim::session s;
   s.fail(verb::create_cq).with(ENOMEM);
@@ -218,3 +218,5 @@ TEST_CASE("a simulated port answers the compatibility symbol within its 48 bytes
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
+
+}  // namespace ibvxx::shim_test

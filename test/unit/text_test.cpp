@@ -2,10 +2,11 @@
 #include <ibvxx/text.hpp>
 #include <string>
 
-#include "../catch.hpp"
+#include "catch.hpp"
 
-using ibvxx::fixed_text;
-using ibvxx::detail::number_syntax;
+namespace ibvxx::text_test {
+
+using detail::number_syntax;
 
 namespace {
 
@@ -61,3 +62,5 @@ TEST_CASE("foreign text is quoted shortened and without control characters", "[t
   CHECK(ibvxx::detail::quotable("a\nb\x1b[31m").view() == "a?b?[31m");
   CHECK(ibvxx::detail::quotable(std::string(50, 'x')).view() == std::string(20, 'x') + "...");
 }
+
+}  // namespace ibvxx::text_test

@@ -51,13 +51,27 @@ enum class finding_kind : std::uint8_t {
   over_acknowledged_events,  ///< more events were acknowledged than read
   unbalanced_batch,  ///< an iteration over a CQ, or a batch of requests, begun twice or ended
                      ///< without having been begun
-  unfired_rule,  ///< a fault that was asked for never happened
+  unfired_rule,      ///< a fault or a finding that was asked for never happened
+  wrong_thread,  ///< two threads were where only one at a time may be, or one ended what another
+                 ///< had begun
+  wrong_state,   ///< a request posted to a queue pair that refuses it or never completes it; strict
+                 ///< sessions only
+  wrong_memory,  ///< a request names memory by a key that is none, or not with that range, access
+                 ///< or domain; strict sessions only
+  undersized_cq,  ///< a completion was lost because its CQ was full
+  memory_in_use,  ///< memory was deregistered, freed or unmapped while work requests named it
+  buffer_reused,  ///< receives were posted that overlap; strict sessions only
 };
+inline constexpr std::size_t finding_kind_count = 18;
+static_assert(finding_kind_count == static_cast<std::size_t>(finding_kind::buffer_reused) + 1);
 
 /// "leak", "double destroy", ...
 [[nodiscard]] const char* name(finding_kind kind) noexcept;
+/// What to do about it, in one line.
+[[nodiscard]] const char* advice(finding_kind kind) noexcept;
 
-/// One thing found, with everything that helps to mend it in `text`.
+/// One thing found, with everything that helps to mend it in `text`: what, on which object, where
+/// that was made and destroyed, and what to do.
 struct finding {
   finding_kind kind;
   std::string text;
@@ -69,7 +83,7 @@ struct call_record {
   verb call;
   const void* object;   ///< what it was called on; null for those without
   std::string subject;  ///< the same for humans: "cq#2 of sim0"
-  int injected;         ///< the errno that a rule made of it, or 0
+  int injected;         ///< the errno that a rule made of it, or 0; -1: a failure without one
 };
 
 }  // namespace ibvxx::shim

@@ -1,15 +1,32 @@
 // A session: the time during which the process sees simulated devices.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <ibvxx/shim/completion_fault.hpp>
 #include <ibvxx/shim/device.hpp>
 #include <ibvxx/shim/fault.hpp>
 #include <ibvxx/shim/ledger.hpp>
 #include <ibvxx/verb.hpp>
+#include <string>
 #include <vector>
 
 namespace ibvxx::shim {
+
+/// How a session looks at the program.
+struct session_options {
+  /// Findings tell where in the program the object was made and destroyed, and where it was
+  /// misused. Costs a stack walk for each object.
+  bool call_stacks = false;
+  /// Also finds misuse that the device itself answers with an error, which tests of error handling
+  /// commit on purpose (wrong_state, wrong_memory), and what is a mistake in most programs only
+  /// (buffer_reused). Costs a look at every posted request.
+  bool strict = false;
+  /// How long a destroy that waits for an acknowledgement is let wait before it is reported:
+  /// another thread may be about to give it.
+  std::chrono::milliseconds destroy_deadline{200};
+};
 
 /// While it lives, the process sees its devices and every verb is written down. One at a time in a
 /// process; a second one, and every other misuse of the shim itself, throws std::logic_error with
@@ -17,7 +34,7 @@ namespace ibvxx::shim {
 class session {
  public:
   /// Throws std::invalid_argument for a description that makes no sense.
-  explicit session(const simulated& machine = {});
+  explicit session(const simulated& machine = {}, const session_options& options = {});
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   /// As finish(); then, if anything was found, writes it to standard error and aborts, so that a
@@ -29,8 +46,28 @@ class session {
   fault fail(verb call);
   /// The same for something that happens at a call: `session.at(verb::query_port).nth(2).run(...)`.
   fault at(verb call);
-  /// Takes back all rules, and with them the finding for those that have not fired.
+  /// And at the call of that index, whatever verb it is: `session.at_call(17).unplug("sim0")`.
+  fault at_call(std::uint64_t index);
+  /// Begins a rule about the send queue of a queue pair, and about its receive queue or the SRQ's
+  /// receives that it takes: `session.complete(qp).nth(3).with(IBV_WC_RETRY_EXC_ERR)`.
+  completion_fault complete(const ibv_qp* qp);
+  completion_fault complete_receive(const ibv_qp* qp);
+  /// From now on completions do not get into the queue; release_completions() delivers the oldest
+  /// of those kept back, `count` of them, or all and those to come. Returns how many it delivered.
+  /// A queue that nothing was kept back from is a finding, as a rule is that never fired.
+  void hold_completions(ibv_cq* cq);
+  std::size_t release_completions(ibv_cq* cq, std::size_t count = SIZE_MAX);
+  /// How many are kept back.
+  [[nodiscard]] std::size_t held_completions(const ibv_cq* cq) const;
+  /// Takes back all rules and expectations, and with them the finding for those that have not come
+  /// true. Completions that are kept back stay so.
   void forgive();
+
+  /// The next finding of this kind (whose text contains `containing`) is what the test is after: it
+  /// is not among the findings. One that does not come is a finding, as a rule is that never fired.
+  void expect(finding_kind kind, std::string containing = {});
+  /// Findings of this kind are not written down from now on.
+  void tolerate(finding_kind kind);
 
   /// Calls made so far, of one verb or of all. Calls that libibverbs makes within a call do not
   /// count.
@@ -42,6 +79,10 @@ class session {
   /// Objects that are alive.
   [[nodiscard]] std::size_t live() const;
   [[nodiscard]] std::size_t live(object_kind kind) const;
+
+  /// The completion vector that a living queue was made with, which nothing in verbs.h tells.
+  /// Throws std::logic_error for anything else.
+  [[nodiscard]] int completion_vector(const ibv_cq* cq) const;
 
   /// What was found so far.
   [[nodiscard]] std::vector<finding> findings() const;
@@ -56,10 +97,15 @@ class session {
   void set_port_state(const std::string& device, int port, ibv_port_state state);
   /// Changes a slot of a port's GID table, and raises GID_CHANGE.
   void set_gid(const std::string& device, int port, int index, const gid_slot& slot);
-  /// Raises a port's event without changing anything.
+  /// Raises a port's event, or one of the device itself, without changing anything.
   void raise(const std::string& device, ibv_event_type type, int port);
-  /// Raises CQ_ERR for a queue, as an overrun would.
-  void raise_cq_error(ibv_cq* cq);
+  void raise(const std::string& device, ibv_event_type type);
+  /// Raises an event of one object. Those that tell of a broken queue break it first: QP_FATAL,
+  /// QP_REQ_ERR and QP_ACCESS_ERR put the queue pair into state ERR, WQ_FATAL the work queue.
+  void raise(const ibv_qp* qp, ibv_event_type type);
+  void raise(const ibv_srq* srq, ibv_event_type type);
+  void raise(const ibv_cq* cq, ibv_event_type type);
+  void raise(const ibv_wq* wq, ibv_event_type type);
   /// Raises an event on the channel of a queue that has no completion.
   void raise_spurious_event(ibv_cq* cq);
   /// Takes a device away: DEVICE_FATAL, and every later command fails with EIO.

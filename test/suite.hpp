@@ -1,6 +1,5 @@
-// What nearly every test includes, compiled once.
-#ifndef IBVXX_TEST_PCH_HPP  // no "pragma once" in a header that is compiled by itself
-#define IBVXX_TEST_PCH_HPP
+// What nearly every test includes.
+#pragma once
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +18,4 @@
 #include <utility>
 #include <vector>
 
-#include "../catch.hpp"
-
-#endif
+#include "catch.hpp"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <random>
 
-namespace test {
+namespace ibvxx::test {
 
 inline std::uint32_t seed(const char* of) {
   const char* given = std::getenv("IBVXX_TEST_SEED");
@@ -17,4 +17,4 @@ inline std::uint32_t seed(const char* of) {
   return value;
 }
 
-}  // namespace test
+}  // namespace ibvxx::test
