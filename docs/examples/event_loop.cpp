@@ -1,5 +1,9 @@
 // One loop for everything that a context tells: completions of its queues, and what happens to its
 // device. On a simulated device the cable is pulled and plugged in again meanwhile.
+//
+// usage: event_loop [simulate]
+//
+// Without an RDMA device it takes the simulated one anyway.
 #include <sys/epoll.h>
 
 #include <array>
@@ -11,6 +15,7 @@
 #include <ibvxx/shim.hpp>
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "loopback.hpp"
 
@@ -95,11 +100,15 @@ void exchange(event_loop& loop, const loopback& pair, ibv_sge piece, std::size_t
   fmt::print("{} messages\n", messages);
 }
 
-void run() {
+void run(bool simulate) {
   std::optional<shim::session> simulation;  // while it lives, the simulated device is all there is
-  auto opened = rdma_context::open({.comp_channels = 2, .cqs = 2});
-  if (!opened) opened = (simulation.emplace(), rdma_context::open({.comp_channels = 2, .cqs = 2}));
-  rdma_context context = or_throw(std::move(opened));
+  if (simulate) simulation.emplace();
+  rdma_context context({.comp_channels = 2, .cqs = 2});
+  if (auto enabled = context.enable(); !enabled) {
+    fmt::print("no real device to use: {}\n", enabled.error());
+    simulation.emplace();
+    or_throw(context.enable());
+  }
   fmt::print("on {}\n", context.device()->device->name);
 
   std::array<std::byte, 64> memory{};
@@ -122,9 +131,9 @@ void run() {
 
 }  // namespace
 
-int main() {
+int main(int count, char** arguments) {
   try {
-    run();
+    run(count > 1 && arguments[1] == std::string_view("simulate"));
   } catch (const exception& failed) {
     fmt::print(stderr, "{}\n", failed.what());
     return 1;
