@@ -116,11 +116,12 @@ build_plain() {
 
 kernel() {
     # Any that cannot be had are missed by fetch.sh, which says so.
-    install_packages qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers
+    install_packages qemu-system-x86 busybox-static cpio kmod iproute2 ibverbs-providers ibverbs-utils
     wanted plain || build_plain
-    set -- "$build/plain/docs/examples/quickstart"
+    set -- --with "$build/plain/docs/examples/rc_pingpong" --with "$(command -v ibv_rc_pingpong)" \
+        "$tree/test/kernel/pingpong.sh" "$build/plain/docs/examples/quickstart"
     for program in "$build/plain/test/kernel-tests" "$build/plain/test/kernel/kernel-tests"; do
-        [ ! -x "$program" ] || set -- "$program" "$@"
+        [ ! -x "$program" ] || set -- "$@" "$program"
     done
     status=0
     sh "$tree/test/kernel/run.sh" "$@" >"$build/kernel.out" 2>"$build/kernel.err" || status=$?

@@ -86,6 +86,7 @@ int main(int count, char** arguments) {
                bytes * 8 / seconds / 1e6);
     fmt::print("{} iters in {:.2f} seconds = {:.2f} usec/iter\n", options.iterations, seconds,
                seconds * 1e6 / iterations);
+    if (!game.intact()) throw std::runtime_error("the last message was damaged");
     game.close();
   } catch (const std::exception& failed) {
     fmt::print(stderr, "{}\n", failed.what());

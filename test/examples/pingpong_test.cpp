@@ -2,6 +2,7 @@
 // addresses, which it shares with ibv_rc_pingpong. The kernel tier lets it play with that.
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <future>
@@ -15,7 +16,7 @@
 
 namespace {
 
-int failures = 0;
+std::atomic<int> failures = 0;
 
 void expect(bool good, const char* what) {
   std::printf("%s: %s\n", good ? "good" : "WRONG", what);
@@ -47,6 +48,7 @@ bool plays(bool events) {
     pingpong game(mine);
     server_name.empty() ? game.meet() : meet_patiently(game);
     static_cast<void>(game.play());
+    expect(game.intact(), "the last message is whole");
     game.close();
     return std::pair(game.local(), game.remote());
   };
