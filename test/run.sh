@@ -11,7 +11,8 @@
 #   compile-fail  what must not compile
 #   downstream    the projects of test/downstream: ibvxx as a Meson subproject, and installed for Meson, pkg-config, CMake
 #                 and plain compilers
-#   docs          every C++ block of README.md and docs/*.md, and the table of verbs
+#   docs          every C++ block of README.md and docs/*.md, the table of verbs, and, where there is doxygen, the
+#                 reference
 #   quickstart    docs/quickstart.sh
 #   conformance   the simulated device against the kept transcript of Soft-RoCE; with --require-kernel, that against the
 #                 kernel first
@@ -88,10 +89,13 @@ docs() {
     {
         sh "$lib/docs.sh" "$build/docs"
         python3 "$lib/verbs_table.py" "${CXX:-g++}" "$(pkg-config --variable=includedir libibverbs)/infiniband/verbs.h"
+        sh "$lib/reference.sh" "$build/reference"
     } >"$build/docs.out"
-    grep -v '^[0-9]* passed, [0-9]* failed$' "$build/docs.out"
-    awk '/^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3 } END { print passed " passed, " failed " failed" }' \
-        "$build/docs.out"
+    counts='^[0-9]* passed, [0-9]* failed\(, [0-9]* skipped\)\{0,1\}$'
+    grep -v "$counts" "$build/docs.out"
+    grep "$counts" "$build/docs.out" | awk '
+        { passed += $1; failed += $3; skipped += $5 }
+        END { printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : "" }'
 }
 
 quickstart() {

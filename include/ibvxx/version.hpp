@@ -4,6 +4,8 @@
 /// MAJOR * 10000 + MINOR * 100 + PATCH, for the preprocessor.
 #define IBVXX_VERSION 100
 
+/// Owners of verbs objects, verbs that return results, and the RDMA context. A verb `ibv_X` is
+/// `ibvxx::X`. What is in a namespace `detail` or `impl` is nobody's business.
 namespace ibvxx {
 
 /// The same as text.
