@@ -164,6 +164,27 @@ TEST_CASE("case 14: a lease that is not given back bounds reset(), which then ch
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("case 14: the longest release_timeout is for ever, not none") {
+  shim::session s;
+  auto context =
+      or_throw(rdma_context::open({.release_timeout = std::chrono::milliseconds::max()}));
+  ibv_qp* const qp = new_qp(context);
+  std::atomic<bool> leased{false}, go{false};
+  std::thread user([&] {
+    auto lease = context.use_qp(qp);
+    leased = lease.has_value();
+    while (!go) std::this_thread::yield();
+  });
+  while (!leased) std::this_thread::yield();
+  std::thread resetter([&] { CHECK(context.reset()); });
+  while (context.state() != context_state::releasing) std::this_thread::yield();
+  go = true;
+  user.join();
+  resetter.join();
+  CHECK(context.owned().total() == 0);
+  CHECK(s.finish().empty());
+}
+
 TEST_CASE("the sweep of a context with queue pairs and memory is clean at order 2") {
   const auto report = shim::sweep(
       []() -> result<void> {
