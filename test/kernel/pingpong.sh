@@ -37,8 +37,8 @@ pair() { # SERVER CLIENT OPTION...
 
 for server in rc_pingpong ibv_rc_pingpong; do
     for client in rc_pingpong ibv_rc_pingpong; do
-        pair $server $client -n 100
-        pair $server $client -n 100 -e -s 100000
+        pair "$server" "$client" -n 100
+        pair "$server" "$client" -n 100 -e -s 100000
     done
 done
 echo "test cases: $((passed + failed)) | $passed passed | $failed failed"

@@ -12,8 +12,8 @@ rm -rf "$1/wrap" "$1/prefix" "$1/projects" "$1/logs"
 mkdir -p "$1/logs" "$1/projects"
 work=$(CDPATH='' cd -- "$1" && pwd)
 built=${2-}
-cheap='-Doptimization=0 -Ddebug=false'
-unset PKG_CONFIG_PATH CMAKE_PREFIX_PATH DESTDIR MAKEFLAGS
+# CXX stays; what else a run of the suite was told is not what these projects are built with.
+unset PKG_CONFIG_PATH CMAKE_PREFIX_PATH DESTDIR MAKEFLAGS CXXFLAGS
 
 check() { # FUNCTION...: each is one test, and what it prints is shown only when it fails
     for test; do
@@ -43,8 +43,7 @@ wrap_builds() {
     (cd "$tree" && tar -cf "$work/wrap/subprojects/packagefiles/ibvxx.tar" --transform 's,^,ibvxx/,' \
         meson.build meson_options.txt LICENSE include src docs test subprojects/*.wrap subprojects/packagefiles) &&
         cd "$work/wrap" &&
-        # shellcheck disable=SC2086 # several options
-        meson setup $cheap --force-fallback-for=ibvxx,ibvxx-shim build &&
+        meson setup -Doptimization=0 -Ddebug=false --force-fallback-for=ibvxx,ibvxx-shim build &&
         ninja -C build transport &&
         find build -type f -name 'libibvxx*.a' | none "built although nothing links it" &&
         ninja -C build
@@ -90,9 +89,8 @@ installs() {
     # What is installed from must be able to make movable packages; directories of older configurations are not.
     if [ -z "$built" ] || ! grep -qs pcfiledir "$built/meson-private/ibvxx.pc"; then
         built=$work/built
-        # shellcheck disable=SC2086 # several options
         [ -f "$built/build.ninja" ] ||
-            meson setup $cheap -Dtests=disabled -Dexamples=disabled "$built" "$tree" || return
+            meson setup -Doptimization=0 -Ddebug=false -Dtests=disabled -Dexamples=disabled "$built" "$tree" || return
     fi
     ninja -C "$built" src/shim/libibvxx-shim.a &&
         meson install -C "$built" --no-rebuild --destdir "$work/staging" &&
@@ -117,8 +115,7 @@ in_make() { # PROJECT [VARIABLE=VALUE]...
 
 installed_meson() {
     use_prefix
-    # shellcheck disable=SC2086 # several options
-    meson setup $cheap --wrap-mode=nofallback "$work/projects/meson" "$projects/meson" &&
+    meson setup -Doptimization=0 -Ddebug=false --wrap-mode=nofallback "$work/projects/meson" "$projects/meson" &&
         ninja -C "$work/projects/meson" &&
         meson test -C "$work/projects/meson" --no-rebuild --print-errorlogs
 }

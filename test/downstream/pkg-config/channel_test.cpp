@@ -1,10 +1,13 @@
 // Owners without a context around them: what the second failure leaves, the first owners release.
 #include <cerrno>
 #include <cstdio>
-#include <expected>
 #include <ibvxx/ibvxx.hpp>
 #include <ibvxx/shim.hpp>
 #include <utility>
+
+#if defined(__cpp_lib_expected) && defined(TL_EXPECTED_HPP)
+#error "there is std::expected, and yet tl::expected was asked for"
+#endif
 
 namespace {
 
@@ -14,15 +17,15 @@ struct channel {
   ibvxx::unique_cq queue;
 };
 
-std::expected<channel, ibvxx::error> open_channel() {
+ibvxx::result<channel> open_channel() {
   const auto devices = ibvxx::get_device_list();
-  if (!devices) return std::unexpected(devices.error());
+  if (!devices) return ibvxx::failure(devices.error());
   auto device = ibvxx::open_device((*devices)[0]);
-  if (!device) return std::unexpected(device.error());
+  if (!device) return ibvxx::failure(device.error());
   auto events = ibvxx::create_comp_channel(*device);
-  if (!events) return std::unexpected(events.error());
+  if (!events) return ibvxx::failure(events.error());
   auto queue = ibvxx::create_cq(*device, 16, events->get());
-  if (!queue) return std::unexpected(queue.error());
+  if (!queue) return ibvxx::failure(queue.error());
   return channel{std::move(*device), std::move(*events), std::move(*queue)};
 }
 
