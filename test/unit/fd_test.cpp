@@ -73,8 +73,8 @@ TEST_CASE("the shim reports a descriptor leak") {
   const auto findings = s.finish();
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].kind == shim::finding_kind::descriptor_leak);
-  CHECK(findings[0].text ==
-        "descriptor " + std::to_string(fd) + ", made by epoll_create1 (call 1), was never closed");
+  CHECK(findings[0].text.find("descriptor " + std::to_string(fd) +
+                              ", made by epoll_create1 (call 1), was never closed") == 0);
   ::close(fd);
 }
 
