@@ -9,7 +9,7 @@
 #   tsan          those that start threads, under ThreadSanitizer
 #   headers       every public header by itself
 #   compile-fail  what must not compile
-#   docs          every C++ block of README.md and docs/*.md, and the table of verbs
+#   docs          every C++ block of README.md and docs/*.md, and the tables of verbs and of findings
 #   quickstart    docs/quickstart.sh
 #   conformance   the simulated device against the kept transcript of Soft-RoCE; with --require-kernel, that against the
 #                 kernel first
@@ -81,6 +81,7 @@ docs() {
     {
         sh "$lib/docs.sh" "$build/docs"
         python3 "$lib/verbs_table.py" "${CXX:-g++}" "$(pkg-config --variable=includedir libibverbs)/infiniband/verbs.h"
+        python3 "$lib/findings_table.py"
     } >"$build/docs.out"
     grep -v '^[0-9]* passed, [0-9]* failed$' "$build/docs.out"
     awk '/^[0-9]+ passed, [0-9]+ failed$/ { passed += $1; failed += $3 } END { print passed " passed, " failed " failed" }' \

@@ -48,7 +48,9 @@ thread_local open_batch own_batch;
 }
 
 [[nodiscard]] sim_qp* batch_of(ibv_qp_ex* handle) noexcept {
-  if (own_batch.handle == handle && own_batch.generation == engine::generation()) [[likely]]
+  // In a program that is right, whether the batch is open is this thread's doing, too.
+  if (own_batch.handle == handle && own_batch.generation == engine::generation() &&
+      own_batch.qp->batch_open) [[likely]]
     return own_batch.qp;
   return find_batch(handle);
 }

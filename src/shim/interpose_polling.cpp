@@ -139,7 +139,9 @@ void end_poll(ibv_cq_ex* cq) {
 }
 
 [[nodiscard]] const completion& current_entry(ibv_cq_ex* cq) noexcept {
-  if (own_iteration.handle == cq && own_iteration.generation == engine::generation()) [[likely]]
+  // In a program that is right, whether the iteration is open is this thread's doing, too.
+  if (own_iteration.handle == cq && own_iteration.generation == engine::generation() &&
+      own_iteration.queue->iterating) [[likely]]
     return own_iteration.queue->current;
   return find_current(cq);
 }
