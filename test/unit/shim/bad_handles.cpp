@@ -1,22 +1,12 @@
-// Whatever a program passes is answered as an error and told of: null, freed, foreign and wrong
-// handles for every verb, null for every other pointer, absurd sizes. Verbs that verbs.h calls
-// through the context are called through it here, too: with such a handle the inline function
-// itself would crash.
-#include <climits>
-#include <cstring>
+// The table of calls behind every_handle_call(). Verbs that verbs.h calls through the context are
+// called through it here, too: with such a handle the inline function itself would crash.
+#include "bad_handles.hpp"
 
-#include "suite.hpp"
-#include "support/every_object.hpp"
-#include "support/loopback.hpp"
-#include "support/trace.hpp"
-
-namespace ibvxx::shim_bad_input_test {
-
+namespace ibvxx::test {
 namespace {
 
-using shim::finding_kind;
 using shim::object_kind;
-using o = test::every_object;
+using o = every_object;
 
 /// Whether a verb that was given nonsense said so, by whatever convention it has.
 bool refused(int code) {
@@ -25,13 +15,6 @@ bool refused(int code) {
 bool refused(const void* made) {
   return made == nullptr;
 }
-
-/// One verb, called with something in the place of its object.
-struct handle_call {
-  const char* name;
-  object_kind kind;
-  std::function<bool(void*, o&)> call;
-};
 
 verbs_context& slots(o& x) {
   return *::verbs_get_ctx(x.context.get());
@@ -213,6 +196,10 @@ std::vector<handle_call> memory_calls() {
       on<ibv_pd>(
           "reg_mr", object_kind::pd,
           [](ibv_pd* h, o&) { return ibv_reg_mr(h, bytes, sizeof bytes, IBV_ACCESS_LOCAL_WRITE); }),
+      on<ibv_pd>("reg_mr_iova", object_kind::pd,
+                 [](ibv_pd* h, o&) {
+                   return ::ibv_reg_mr_iova2(h, bytes, sizeof bytes, 0, IBV_ACCESS_ZERO_BASED);
+                 }),
       on<ibv_pd>("reg_dmabuf_mr", object_kind::pd,
                  [](ibv_pd* h, o&) { return ::ibv_reg_dmabuf_mr(h, 0, 64, 0, 0, 0); }),
       on<ibv_pd>("reg_dm_mr", object_kind::pd,
@@ -301,6 +288,11 @@ std::vector<handle_call> queue_calls() {
                  [](ibv_qp* h, o&) { return ::ibv_detach_mcast(h, &gid, 0); }),
       on<ibv_qp>("create_flow", object_kind::qp,
                  [](ibv_qp* h, o& x) { return slots(x).ibv_create_flow(h, &flow_attr); }),
+      on<ibv_qp>("query_qp_data_in_order", object_kind::qp,
+                 [](ibv_qp* h, o&) {
+                   // Answers 0, "not in order", whatever is asked.
+                   return ::ibv_query_qp_data_in_order(h, IBV_WR_RDMA_WRITE, 0) == 0 ? 1 : 0;
+                 }),
       on<ibv_qp>("qp_to_qp_ex", object_kind::qp,
                  [](ibv_qp* h, o&) { return ::ibv_qp_to_qp_ex(h); }),
       on<ibv_qp>("destroy_qp", object_kind::qp, [](ibv_qp* h, o&) { return ::ibv_destroy_qp(h); }),
@@ -349,7 +341,8 @@ std::vector<handle_call> queue_calls() {
   return const_cast<void*>(static_cast<const void*>(x.list.begin()));
 }
 
-/// The object of a kind, as the program holds it.
+}  // namespace
+
 void* handle_of(o& x, object_kind kind) {
   switch (kind) {
     case object_kind::device_list:
@@ -393,106 +386,11 @@ void* handle_of(o& x, object_kind kind) {
   }
 }
 
-[[nodiscard]] std::vector<handle_call> every_handle_call() {
+std::vector<handle_call> every_handle_call() {
   std::vector<handle_call> all = context_calls();
   for (auto* more : {&memory_calls, &queue_calls})
     for (handle_call& one : more()) all.push_back(std::move(one));
   return all;
 }
 
-struct fixture {
-  shim::session s{{{shim::device_description::hardware()}}};
-  std::optional<o> objects{std::in_place};
-
-  /// Makes one call that must be refused, and returns what was found meanwhile.
-  std::vector<shim::finding> refused_call(const handle_call& one, void* handle) {
-    const std::size_t before = s.findings().size();
-    CHECK(one.call(handle, *objects));
-    auto all = s.findings();
-    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before));
-    return all;
-  }
-  /// Everything goes as if nothing had been; the findings were looked at.
-  void end() {
-    const std::size_t found = s.findings().size();
-    objects.reset();
-    CHECK(s.live() == 0);
-    CHECK(s.finish().size() == found);
-  }
-};
-
-void check_found(const std::vector<shim::finding>& found,
-                 std::initializer_list<finding_kind> kinds) {
-  INFO(test::lines(found));
-  REQUIRE(found.size() == 1);
-  CHECK(std::count(kinds.begin(), kinds.end(), found[0].kind) == 1);
-}
-
-}  // namespace
-
-TEST_CASE("a null handle is refused and told of by every verb") {
-  fixture f;
-  for (const auto& one : every_handle_call()) {
-    INFO("ibv_" << one.name);
-    check_found(f.refused_call(one, nullptr), {finding_kind::foreign_pointer});
-  }
-  f.end();
-}
-
-TEST_CASE("a handle that no verb returned is refused and told of by every verb") {
-  fixture f;
-  alignas(64) static std::byte forged[2048];
-  std::memset(forged, 0x5a, sizeof forged);
-  for (const auto& one : every_handle_call()) {
-    INFO("ibv_" << one.name);
-    check_found(f.refused_call(one, forged), {finding_kind::foreign_pointer});
-  }
-  CHECK(std::all_of(std::begin(forged), std::end(forged),
-                    [](std::byte b) { return b == std::byte{0x5a}; }));
-  f.end();
-}
-
-TEST_CASE("the handle of an object of another kind is refused and told of by every verb") {
-  fixture f;
-  for (const auto& one : every_handle_call()) {
-    INFO("ibv_" << one.name);
-    const auto other = one.kind == object_kind::ah ? object_kind::td : object_kind::ah;
-    check_found(f.refused_call(one, handle_of(*f.objects, other)), {finding_kind::wrong_kind});
-  }
-  f.end();
-}
-
-TEST_CASE("the handle of a destroyed object is refused and told of by every verb") {
-  fixture f;
-  std::vector<std::pair<handle_call, void*>> calls;
-  {
-    o gone;
-    for (auto& one : every_handle_call()) calls.emplace_back(one, handle_of(gone, one.kind));
-  }
-  for (const auto& [one, handle] : calls) {
-    INFO("ibv_" << one.name);
-    check_found(f.refused_call(one, handle),
-                {finding_kind::use_after_destroy, finding_kind::double_destroy});
-  }
-  f.end();
-}
-
-TEST_CASE("a session's handles are refused after its end, without a session and in the next") {
-  std::vector<std::pair<handle_call, void*>> calls;
-  {
-    fixture f;
-    for (auto& one : every_handle_call())
-      if (std::strncmp(one.name, "wr_", 3) != 0)
-        calls.emplace_back(one, handle_of(*f.objects, one.kind));
-    f.end();
-  }
-  fixture next;
-  for (const auto& [one, handle] : calls) {
-    INFO("ibv_" << one.name);
-    CHECK(one.call(handle, *next.objects));
-  }
-  CHECK(next.s.findings().size() >= calls.size());
-  next.end();
-}
-
-}  // namespace ibvxx::shim_bad_input_test
+}  // namespace ibvxx::test
