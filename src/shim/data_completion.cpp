@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "data_path.hpp"
+#include "misuse.hpp"
 #include "sim_events.hpp"
 
 namespace ibvxx::shim {
@@ -64,6 +65,7 @@ bool complete(session_state& state, sim_cq& cq, const completion& done, bool sol
       event.event_type = IBV_EVENT_CQ_ERR;
       event.element.cq = &cq.verbs;
       raise_on(*cq.context, event);
+      find_undersized_queue(state, cq, done.wc);
       return false;
     }
     cq.entries.pop();  // written over

@@ -131,7 +131,7 @@ void enter(session_state& state, sim_qp& qp, ibv_qp_state to) {
 int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* attributes) {
   call c(verb::modify_qp_rate_limit, qp);
   auto* found = c.use<sim_qp>(qp);
-  if (!found || !attributes || c.failing()) return c.refuse_code();
+  if (!found || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   if (!found->context->offers().rate_limits) return EOPNOTSUPP;
   // mlx5: RAW_PACKET in RTS, and no mask bit is known yet.
   if (attributes->comp_mask != 0 || qp->qp_type != IBV_QPT_RAW_PACKET ||
@@ -173,7 +173,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   call c(verb::modify_qp, qp);
   if (c.forwarded()) return forward<int>("ibv_modify_qp", qp, attributes, mask);
   auto* handle = c.use<sim_qp>(qp);
-  if (!handle || !attributes || c.failing()) return c.refuse_code();
+  if (!handle || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   sim_qp& changed = *handle->original;
   // libibverbs and rxe know no more (measured); of hardware's, RAW_PACKET has a rate.
   int known = 2 * IBV_QP_DEST_QPN - 1;
@@ -195,7 +195,8 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init_attr* init)
   call c(verb::query_qp, qp);
   if (c.forwarded()) return forward<int>("ibv_query_qp", qp, out, mask, init);
   auto* handle = c.use<sim_qp>(qp);
-  if (!handle || !out || !init || c.failing()) return c.refuse_code();
+  if (!handle || c.failing() || !c.given(out, "attr") || !c.given(init, "init_attr"))
+    return c.refuse_code();
   if ((mask & ~(2 * IBV_QP_DEST_QPN - 1)) != 0) return EOPNOTSUPP;  // libibverbs (measured)
   const sim_qp& queried = *handle->original;
   const bool hardware = queried.context->as_hardware();
@@ -225,7 +226,7 @@ int ibv_query_ece(ibv_qp* qp, ibv_ece* ece) {
   call c(verb::query_ece, qp);
   if (c.forwarded()) return forward<int>("ibv_query_ece", qp, ece);
   auto* found = c.use<sim_qp>(qp);
-  if (!found || !ece || c.failing()) return c.refuse_code();
+  if (!found || c.failing() || !c.given(ece, "ece")) return c.refuse_code();
   if (!found->context->offers().connection_options) return EOPNOTSUPP;
   *ece = found->ece;
   return 0;
@@ -235,7 +236,7 @@ int ibv_set_ece(ibv_qp* qp, ibv_ece* ece) {
   call c(verb::set_ece, qp);
   if (c.forwarded()) return forward<int>("ibv_set_ece", qp, ece);
   auto* found = c.use<sim_qp>(qp);
-  if (!found || !ece || c.failing()) return c.refuse_code();
+  if (!found || c.failing() || !c.given(ece, "ece")) return c.refuse_code();
   if (ece->vendor_id == 0) return call::from_kernel(EOPNOTSUPP);  // libibverbs sets it (measured)
   if (!found->context->offers().connection_options) return EOPNOTSUPP;
   if (ece->comp_mask != 0) return EINVAL;
