@@ -175,15 +175,15 @@ void drained_while_waiting(const setting& s) {
   request(1, IBV_WR_SEND, {c.requester.memory.piece(0, 8)}).post(c.requester.qp.get());
   wait_for(s.world.silence(), [] { return false; });
   probe("waiting-RTS-SQD", code_name(modify_state(c.requester.qp.get(), IBV_QPS_SQD)));
-  ibv_qp_attr attr{};
-  ibv_qp_init_attr init{};
-  ibv_query_qp(c.requester.qp.get(), &attr, IBV_QP_STATE, &init);
-  probe("waiting-RTS-SQD-draining", std::to_string(attr.sq_draining));
+  probe("waiting-RTS-SQD-events", async_events(s, 1));
   request(2, IBV_WR_SEND, {c.requester.memory.piece(0, 8)}).post(c.requester.qp.get());
-  for (std::uint64_t id = 11; id <= 12; ++id)
+  for (std::uint64_t id = 11; id <= 13; ++id)
     post_receive(c.responder.qp.get(), id, {c.responder.memory.piece(0, 64)});
-  probe("waiting-RTS-SQD-completions", completions(s, c.requester.cq.get(), 1));
-  probe("waiting-RTS-SQD-more", completions(s, c.requester.cq.get(), 0));
+  probe("waiting-RTS-SQD-completions", completions(s, c.requester.cq.get(), 0));
+  probe("waiting-SQD-RTS", code_name(modify_state(c.requester.qp.get(), IBV_QPS_RTS)));
+  probe("waiting-SQD-RTS-completions", completions(s, c.requester.cq.get(), 0));
+  request(3, IBV_WR_SEND, {c.requester.memory.piece(0, 8)}).post(c.requester.qp.get());
+  probe("waiting-SQD-RTS-post-completions", completions(s, c.requester.cq.get(), 3));
 }
 
 }  // namespace

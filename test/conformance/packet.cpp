@@ -1,5 +1,7 @@
 // Two sides that do not agree on the path MTU: how messages are cut, and what the other side makes
 // of the pieces.
+#include <algorithm>
+
 #include "connection.hpp"
 #include "groups.hpp"
 
@@ -62,9 +64,57 @@ void exchange(const setting& s, const std::string& what, ibv_qp_type type, ibv_w
   }
 }
 
+/// A write with immediate takes its receive with the last packet only.
+void with_immediate(const setting& s, const std::string& what, ibv_mtu near, ibv_mtu far,
+                    std::size_t length, bool receives, std::uint32_t spoilt_bits = 0,
+                    ibv_qp_type type = IBV_QPT_RC) {
+  connection_options options = impatient(type);
+  options.rnr_retries = 1;
+  side requester(s, options, nullptr);
+  side responder(s, options, nullptr);
+  bring_up(s, responder, requester, far, options);
+  bring_up(s, requester, responder, near, options);
+  requester.memory.fill(0, length, 5);
+  if (receives) post_receive(responder.qp.get(), 11, {responder.memory.piece(8192, 64)});
+  request(1, IBV_WR_RDMA_WRITE_WITH_IMM, {requester.memory.piece(0, length)})
+      .remote(responder.memory.address(), responder.memory->rkey ^ spoilt_bits)
+      .post(requester.qp.get());
+  std::string told = completions(s, requester.cq.get(), 1);
+  told += "; responder " + settled_completions(s, responder.cq.get()) + ", " +
+          name(state_of(responder.qp.get()));
+  const bool whole = responder.memory.filled(0, length, 5);
+  const bool first = responder.memory.filled(0, std::min<std::size_t>(length, 1024), 5);
+  probe(what, told + ", " + (whole ? "all data" : first ? "the first packet" : "no data"));
+}
+
+void immediates(const setting& s) {
+  for (const std::size_t length : {std::size_t{200}, std::size_t{300}, std::size_t{1100}}) {
+    const std::string suffix = "-write-with-imm-" + std::to_string(length);
+    with_immediate(s, "RC-256-to-1024" + suffix, IBV_MTU_256, IBV_MTU_1024, length, true);
+    with_immediate(s, "RC-1024-to-256" + suffix, IBV_MTU_1024, IBV_MTU_256, length, true);
+    with_immediate(s, "RC-1024-to-256" + suffix + "-no-receive", IBV_MTU_1024, IBV_MTU_256, length,
+                   false);
+  }
+  for (const std::size_t length : {std::size_t{64}, std::size_t{1024}, std::size_t{2500}}) {
+    const std::string suffix = "-" + std::to_string(length);
+    with_immediate(s, "write-with-imm" + suffix, IBV_MTU_1024, IBV_MTU_1024, length, true);
+    with_immediate(s, "write-with-imm-no-receive" + suffix, IBV_MTU_1024, IBV_MTU_1024, length,
+                   false);
+    with_immediate(s, "UC-write-with-imm" + suffix, IBV_MTU_1024, IBV_MTU_1024, length, true, 0,
+                   IBV_QPT_UC);
+    with_immediate(s, "UC-write-with-imm-no-receive" + suffix, IBV_MTU_1024, IBV_MTU_1024, length,
+                   false, 0, IBV_QPT_UC);
+    with_immediate(s, "write-with-imm-bad-rkey" + suffix, IBV_MTU_1024, IBV_MTU_1024, length, true,
+                   1);
+    with_immediate(s, "write-with-imm-bad-rkey-no-receive" + suffix, IBV_MTU_1024, IBV_MTU_1024,
+                   length, false, 1);
+  }
+}
+
 }  // namespace
 
 void probe_packet(const setting& s) {
+  immediates(s);
   const struct {
     const char* name;
     ibv_mtu near, far;

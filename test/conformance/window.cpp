@@ -180,9 +180,8 @@ void bad_binds(const setting& s) {
   }
   bind_2(s, "zero-based", window_access | IBV_ACCESS_ZERO_BASED);
   bind_2(s, "no-access", 0);
-  bind_1(s, "no-mr", [](ibv_mw_bind& bind, windows&) {
-    bind.bind_info = {nullptr, 0, 0, window_access};
-  });
+  // Not probed: a bind without a region. The provider of rdma-core 44 dereferences the null
+  // pointer.
   in_states(s);
   const region unbindable(s, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   bind_1(s, "mr-without-mw_bind", [&](ibv_mw_bind& bind, windows&) {
