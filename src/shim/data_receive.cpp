@@ -85,7 +85,7 @@ arrival receive(session_state& state, sim_qp& qp, const message& arriving) {
     rule = state.completions.find(state.completions.decide(qp, true, request.opcode));
   if (rule) ++rule->fired;
   if (rule && !rule->lost) {
-    fail_receive(state, qp, request.remote_srq, rule->status);
+    fail_receive(state, qp, request, rule->status);
     return arrival::broken;
   }
   const receive_request& posted = queue.requests->front();
