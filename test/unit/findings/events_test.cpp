@@ -24,9 +24,8 @@ struct domain : machine {
   }
 };
 
-/// Puts a completion into `polled`'s place: it has none of its own.
-void iterate_with_a_completion(ibv_context* context, ibv_pd* pd, ibv_cq_ex* polled) {
-  static_cast<void>(context);
+/// Begins an iteration on a queue, with a completion to be at: that of a flushed receive.
+void iterate_with_a_completion(ibv_pd* pd, ibv_cq_ex* polled) {
   ibv_qp_init_attr attributes{};
   attributes.send_cq = attributes.recv_cq = ::ibv_cq_ex_to_cq(polled);
   attributes.cap = {1, 1, 1, 1, 0};
@@ -108,7 +107,7 @@ TEST_CASE_METHOD(machine, "reading what no iteration is at gives nothing, and is
 TEST_CASE_METHOD(machine, "an iteration is begun, read and ended by one thread") {
   // no finding: unbalanced batch
   // no finding: wrong thread
-  iterate_with_a_completion(context, pd, polled);
+  iterate_with_a_completion(pd, polled);
   CHECK(polled->status == IBV_WC_WR_FLUSH_ERR);
   CHECK(::ibv_wc_read_vendor_err(polled) == 0);
   CHECK(::ibv_next_poll(polled) == ENOENT);
@@ -117,7 +116,7 @@ TEST_CASE_METHOD(machine, "an iteration is begun, read and ended by one thread")
 }
 
 TEST_CASE_METHOD(machine, "a thread ends the iteration that another has begun") {
-  iterate_with_a_completion(context, pd, polled);
+  iterate_with_a_completion(pd, polled);
   // finding: wrong thread
   // After an ibv_start_poll(polled, ...) on this thread:
   std::thread([this] { ::ibv_end_poll(polled); }).join();
@@ -127,7 +126,7 @@ TEST_CASE_METHOD(machine, "a thread ends the iteration that another has begun") 
 }
 
 TEST_CASE_METHOD(machine, "a thread reads the completion that another's iteration is at") {
-  iterate_with_a_completion(context, pd, polled);
+  iterate_with_a_completion(pd, polled);
   std::thread([this] { CHECK(::ibv_wc_read_vendor_err(polled) == 0); }).join();
   ::ibv_end_poll(polled);
   check(finding_kind::wrong_thread, {"was read in an iteration that another thread has begun"});
@@ -197,6 +196,23 @@ TEST_CASE_METHOD(domain, "threads that take turns in a thread domain, and others
   CHECK(::ibv_post_recv(own, &receive, &bad_receive) == EINVAL);
   end();
   check_clean();
+}
+
+TEST_CASE_METHOD(machine, "a thread polls a single-threaded queue within another's iteration") {
+  ibv_cq_init_attr_ex attributes{};
+  attributes.cqe = 1;
+  attributes.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+  attributes.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+  ibv_cq_ex* own = ::ibv_create_cq_ex(context, &attributes);
+  iterate_with_a_completion(pd, own);
+  std::thread([own] {
+    ibv_wc wc;
+    CHECK(::ibv_poll_cq(::ibv_cq_ex_to_cq(own), 1, &wc) == 0);
+  }).join();
+  ::ibv_end_poll(own);
+  CHECK(::ibv_destroy_cq(::ibv_cq_ex_to_cq(own)) == 0);
+  check(finding_kind::wrong_thread,
+        {"ibv_poll_cq (call ", "was created for a single thread, in another's iteration"});
 }
 
 TEST_CASE_METHOD(machine, "two threads poll a queue that was created for one") {

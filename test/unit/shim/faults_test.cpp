@@ -251,6 +251,7 @@ TEST_CASE("a device goes at the Nth call of a verb: that call fails with EIO, an
     CHECK(query_device(context).error().code() == EIO);
     CHECK((*get_async_event(context))->get().event_type == IBV_EVENT_DEVICE_FATAL);
     static_cast<void>(first->release());  // closing the device takes it along
+    CHECK(get_device_list()->size() == 0);
   }
   check_clean(s);
 }
