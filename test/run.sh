@@ -11,8 +11,8 @@
 #   compile-fail  what must not compile
 #   downstream    the projects of test/downstream: ibvxx as a Meson subproject, and installed for Meson, pkg-config, CMake
 #                 and plain compilers
-#   docs          every C++ block of README.md and docs/*.md, the table of verbs, and, where there is doxygen, the
-#                 reference
+#   docs          every C++ block of README.md and docs/*.md, the tables of verbs and of findings, and, where there is
+#                 doxygen, the reference
 #   quickstart    docs/quickstart.sh
 #   conformance   the simulated device against the kept transcript of Soft-RoCE; with --require-kernel, that against the
 #                 kernel first
@@ -89,6 +89,7 @@ docs() {
     {
         sh "$lib/docs.sh" "$build/docs"
         python3 "$lib/verbs_table.py" "${CXX:-g++}" "$(pkg-config --variable=includedir libibverbs)/infiniband/verbs.h"
+        python3 "$lib/findings_table.py"
         sh "$lib/reference.sh" "$build/reference"
     } >"$build/docs.out"
     counts='^[0-9]* passed, [0-9]* failed\(, [0-9]* skipped\)\{0,1\}$'

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "key_table.hpp"
+#include "misuse.hpp"
 
 namespace ibvxx::shim {
 namespace {
@@ -14,8 +15,17 @@ namespace {
   return address >= begin && address - begin <= size && length <= size - (address - begin);
 }
 
-[[nodiscard]] std::byte* byte_at(const sim_mr& region, std::uint64_t address) noexcept {
-  return region.bytes ? region.bytes + (address - region.iova) : nullptr;
+/// Where the bytes are, or null for those that are not to be touched.
+[[nodiscard]] std::byte* bytes_at(sim_mr& region, std::uint64_t address,
+                                  std::uint64_t length) noexcept {
+  if (!region.bytes) return nullptr;
+  std::byte* const bytes = region.bytes + (address - region.iova);
+  for (const auto& [begin, size] : region.forgotten)
+    if (address < begin + size && begin < address + length) {
+      find_use_of_forgotten(region);
+      return nullptr;
+    }
+  return bytes;
 }
 
 /// Walks over a list in pieces.
@@ -62,11 +72,11 @@ memory_fault find_local(sim_device& device, const void* domain, const ibv_sge* s
     if (one.length == 0) continue;
     const key_entry* entry = device.keys.find_key(one.lkey);
     if (!entry || !entry->mr) return memory_fault::key;
-    const sim_mr& region = *entry->mr;
+    sim_mr& region = *entry->mr;
     if (domain && region.domain != domain) return memory_fault::key;
     if (writable && (region.access & IBV_ACCESS_LOCAL_WRITE) == 0) return memory_fault::access;
     if (!inside(one.addr, one.length, region.iova, region.length)) return memory_fault::range;
-    found.add({byte_at(region, one.addr), one.length});
+    found.add({bytes_at(region, one.addr, one.length), one.length});
     length -= std::min<std::uint64_t>(length, one.length);
   }
   return memory_fault::none;
@@ -77,11 +87,11 @@ memory_fault find_remote(sim_device& device, const sim_qp& qp, std::uint32_t rke
                          segment& found) noexcept {
   const key_entry* entry = device.keys.find_key(rkey);
   if (!entry) return memory_fault::key;
-  if (const sim_mr* region = entry->mr) {
+  if (sim_mr* region = entry->mr) {
     if (qp.domain && region->domain != qp.domain) return memory_fault::key;
     if ((region->access & access) == 0) return memory_fault::access;
     if (!inside(address, length, region->iova, region->length)) return memory_fault::range;
-    found = {byte_at(*region, address), length};
+    found = {bytes_at(*region, address, length), length};
     return memory_fault::none;
   }
   const sim_mw& window = *entry->mw;
@@ -97,15 +107,18 @@ memory_fault find_remote(sim_device& device, const sim_qp& qp, std::uint32_t rke
   // Soft-RoCE of Linux 6.1 looks at the region's range only (measured), which is a mistake: IBA
   // 10.6.7.2.6 wants the window's.
   if (!inside(address, length, begin, window.length)) return memory_fault::range;
-  found = {byte_at(*window.region, address - begin + window.address), length};
+  found = {bytes_at(*window.region, address - begin + window.address, length), length};
   return memory_fault::none;
 }
 
 void copy(const segment_list& from, const segment& to) noexcept {
   std::byte* next = to.bytes;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    copy_bytes(from[i].bytes, next, from[i].length);
-    if (next) next += from[i].length;
+  std::uint64_t left = to.length;
+  for (std::size_t i = 0; i < from.size() && left != 0; ++i) {
+    const std::uint64_t length = std::min(left, from[i].length);
+    copy_bytes(from[i].bytes, next, length);
+    if (next) next += length;
+    left -= length;
   }
 }
 

@@ -28,6 +28,8 @@ std::mutex& engine_lock() {
 
 std::unique_ptr<session_state> current;
 std::atomic<bool> session_flag{false};
+std::atomic<std::uint64_t> sessions{0};
+std::atomic<int> region_count{0};
 
 /// Objects of sessions that ended. Bounded: the oldest are forgotten, and a use of those is not
 /// recognised any more.
@@ -76,6 +78,7 @@ void begin_ambient_session() {
   if (!mode || std::string_view(mode) != "simulate") return;
   current = std::make_unique<session_state>();
   current->devices = make_devices({});
+  ++sessions;
   session_flag = true;
 }
 
@@ -93,6 +96,22 @@ bool in_session() noexcept {
   return session_flag.load(std::memory_order_relaxed);
 }
 
+session_state& locked() noexcept {
+  return *current;
+}
+
+std::uint64_t generation() noexcept {
+  return sessions.load(std::memory_order_relaxed);
+}
+
+bool has_regions() noexcept {
+  return region_count.load(std::memory_order_relaxed) != 0;
+}
+
+void count_region(int by) noexcept {
+  region_count.fetch_add(by, std::memory_order_relaxed);
+}
+
 unseen::unseen() noexcept {
   ++depth;
 }
@@ -104,6 +123,7 @@ void begin(std::unique_ptr<session_state> state) {
   const std::lock_guard lock(engine_lock());
   if (current) throw std::logic_error("a shim session is in force already: only one at a time");
   current = std::move(state);
+  ++sessions;
   session_flag = true;
 }
 
@@ -112,6 +132,7 @@ void end() noexcept {
   const std::lock_guard lock(engine_lock());
   session_flag = false;
   watched_threads().turn(false);
+  region_count = 0;
   buried().bury(current->objects);
   current.reset();
 }
@@ -188,6 +209,9 @@ call::call(verb v, part) noexcept : verb_(v) {
 
 call::~call() {
   if (watched_) watched_threads().leave();
+  // What an action holds is freed here, while that is the shim's own doing: to free memory takes
+  // the lock where the program does it.
+  fault_.action = nullptr;
   --depth;
 }
 

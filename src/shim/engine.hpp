@@ -23,6 +23,7 @@
 namespace ibvxx::shim {
 
 struct sim_device;
+struct sim_mr;
 struct sim_qp;
 
 /// A call as the trace keeps it; the record outlives the session's objects.
@@ -46,6 +47,7 @@ struct session_state {
   std::array<std::uint64_t, verb_count> counts{};
   bool registered = false;  // memory, before which fork support must be asked for
   bool fork_ready = false;
+  std::vector<sim_mr*> regions{};  // of the program's memory, alive
   std::vector<sim_qp*> waiting{};  // queue pairs whose next request waits for somebody else
   bool retrying = false;
   /// How long a destroy that would wait for ever is let wait, in case another thread is about to
@@ -81,8 +83,16 @@ struct access {
 };
 [[nodiscard]] access look();
 
+/// The session in force, for whoever has its lock already.
+[[nodiscard]] session_state& locked() noexcept;
+
 /// Whether a session may be in force: the cheap question that comes before a call.
 [[nodiscard]] bool in_session() noexcept;
+/// Counts the sessions of the process: what a thread remembers of one is of no use in the next.
+[[nodiscard]] std::uint64_t generation() noexcept;
+/// Whether memory of the program is registered, as far as can be told without the lock.
+[[nodiscard]] bool has_regions() noexcept;
+void count_region(int by) noexcept;
 
 /// While it lives, calls of this thread are not seen: the shim's own.
 class unseen {

@@ -98,7 +98,7 @@ namespace {
                                     const ibv_wc& wc, const ibv_grh* grh,
                                     ibv_ah_attr& out) noexcept {
   out = {};
-  // libibverbs reads the header in either case (rdma-core 44), so a null one crashes there.
+  // libibverbs reads the header in either case (rdma-core 44); a null one has been told of.
   if (grh) out.grh.flow_label = ntohl(grh->version_tclass_flow) & 0xfffff;
   out.dlid = wc.slid;
   out.sl = wc.sl;
@@ -162,7 +162,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   call c(verb::create_ah, pd);
   if (c.forwarded()) return forward<ibv_ah*>("ibv_create_ah", pd, attributes);
   auto* owner = c.use<sim_pd>(pd);
-  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(attributes, "attr")) return c.refuse_pointer();
   return make_address(c, *owner, pd, *attributes);
 }
 
@@ -171,7 +171,9 @@ int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* wc, ibv
   call c(verb::init_ah_from_wc, context);
   if (c.forwarded()) return forward<int>("ibv_init_ah_from_wc", context, port, wc, grh, out);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !wc || !out || c.failing()) return c.refuse_minus_one();
+  if (!owner || c.failing() || !c.given(wc, "wc") || !c.given(out, "ah_attr"))
+    return c.refuse_minus_one();
+  static_cast<void>(c.given(grh, "grh"));
   return address_of_sender(*owner, port, *wc, grh, *out);
 }
 
@@ -179,7 +181,8 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t
   call c(verb::create_ah_from_wc, pd);
   if (c.forwarded()) return forward<ibv_ah*>("ibv_create_ah_from_wc", pd, wc, grh, port);
   auto* owner = c.use<sim_pd>(pd);
-  if (!owner || !wc || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(wc, "wc")) return c.refuse_pointer();
+  static_cast<void>(c.given(grh, "grh"));
   ibv_ah_attr attributes;
   if (address_of_sender(*owner->context, port, *wc, grh, attributes) != 0) return nullptr;
   return make_address(c, *owner, pd, attributes);
@@ -198,7 +201,7 @@ int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   call c(verb::attach_mcast, qp);
   if (c.forwarded()) return forward<int>("ibv_attach_mcast", qp, gid, lid);
   auto* member = c.use<sim_qp>(qp);
-  if (!member || !gid || c.failing()) return c.refuse_code();
+  if (!member || c.failing() || !c.given(gid, "gid")) return c.refuse_code();
   if (find_membership(c, *member, *gid, lid)) return c.concluded();
   if (!can_be_member(*qp, *gid)) return call::from_kernel(EINVAL);
   if (std::none_of(member->groups.begin(), member->groups.end(),
@@ -218,7 +221,7 @@ int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   call c(verb::detach_mcast, qp);
   if (c.forwarded()) return forward<int>("ibv_detach_mcast", qp, gid, lid);
   auto* member = c.use<sim_qp>(qp);
-  if (!member || !gid) return c.refuse_code();
+  if (!member || !c.given(gid, "gid")) return c.refuse_code();
   record* membership = find_membership(c, *member, *gid, lid);
   if (membership && c.failing()) return c.destroy(membership->handle);
   if (c.failing()) return c.refuse_code();
@@ -237,7 +240,8 @@ int ibv_resolve_eth_l2_from_gid(ibv_context* context, ibv_ah_attr* address, std:
   if (c.forwarded())
     return forward<int>("ibv_resolve_eth_l2_from_gid", context, address, mac, vlan);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !address || !mac || c.failing()) return c.refuse_minus_one();
+  if (!owner || c.failing() || !c.given(address, "attr") || !c.given(mac, "eth_mac"))
+    return c.refuse_minus_one();
   const port_description* port = find_port(*owner->device, address->port_num);
   const std::uint32_t index = address->grh.sgid_index;
   if (!port || index >= static_cast<std::uint32_t>(port->gid_table_size))

@@ -1,8 +1,11 @@
 // Memory allocation: a call that fails like any other.
+#include <malloc.h>
+
 #include <cstdlib>
 #include <new>
 
 #include "engine.hpp"
+#include "misuse.hpp"
 
 namespace {
 
@@ -21,6 +24,16 @@ namespace {
   const auto boundary = static_cast<std::size_t>(alignment);
   // aligned_alloc wants a multiple of the alignment.
   return admitted() ? std::aligned_alloc(boundary, (size + boundary) & ~(boundary - 1)) : nullptr;
+}
+
+void release(void* memory) noexcept {
+  // Requests may name it still.
+  if (memory && ibvxx::shim::engine::has_regions()) [[unlikely]] {
+    ibvxx::shim::call c(ibvxx::verb::none, ibvxx::shim::call::part::of_another);
+    if (!c.forwarded())
+      ibvxx::shim::forget_memory(c, memory, ::malloc_usable_size(memory), "operator delete");
+  }
+  std::free(memory);
 }
 
 template <class... Alignment>
@@ -57,38 +70,38 @@ void* operator new[](std::size_t size, std::align_val_t alignment, const std::no
   return try_allocate(size, alignment);
 }
 void operator delete(void* memory) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete[](void* memory) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete[](void* memory, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete[](void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-  std::free(memory);
+  release(memory);
 }
 void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-  std::free(memory);
+  release(memory);
 }

@@ -4,6 +4,7 @@
 
 #include "data_path.hpp"
 #include "interpose.hpp"
+#include "misuse.hpp"
 #include "posting.hpp"
 #include "sim_address.hpp"
 #include "sim_memory.hpp"
@@ -14,9 +15,44 @@ namespace {
 /// How long a batch may be open before that is reported to another thread that wants to begin one.
 constexpr std::chrono::milliseconds batch_deadline{5000};
 
-[[nodiscard]] sim_qp& queue_pair_of(ibv_qp_ex* qp) noexcept {
-  // ibv_qp_ex is the first member of sim_qp.
-  return *reinterpret_cast<sim_qp*>(qp);
+/// The batch that this thread has open, so that the functions below need no look-up.
+struct open_batch {
+  const ibv_qp_ex* handle = nullptr;
+  sim_qp* qp = nullptr;
+  std::uint64_t generation = 0;
+};
+thread_local open_batch own_batch;
+
+/// Whose batch it is: a finding, and null, unless it is this thread's.
+[[nodiscard, gnu::cold]] sim_qp* find_batch(ibv_qp_ex* handle) noexcept {
+  call c(verb::wr_start, call::part::of_another);
+  auto* qp = c.use<sim_qp>(handle);
+  if (!qp) return nullptr;
+  const record& object = *c.record_of(handle);
+  if (!qp->batch_open) {
+    c.found(finding_kind::unbalanced_batch,
+            "after call " + std::to_string(c.index()) + ", a request was built on " + object.title +
+                " without an ibv_wr_start",
+            &object);
+    return nullptr;
+  }
+  if (qp->batch_owner != std::this_thread::get_id()) {
+    c.found(finding_kind::wrong_thread,
+            "after call " + std::to_string(c.index()) + ", a request was built on " + object.title +
+                " in a batch that another thread has begun",
+            &object);
+    return nullptr;
+  }
+  own_batch = {handle, qp, engine::generation()};
+  return qp;
+}
+
+[[nodiscard]] sim_qp* batch_of(ibv_qp_ex* handle) noexcept {
+  // In a program that is right, whether the batch is open is this thread's doing, too.
+  if (own_batch.handle == handle && own_batch.generation == engine::generation() &&
+      own_batch.qp->batch_open) [[likely]]
+    return own_batch.qp;
+  return find_batch(handle);
 }
 
 /// How providers say that something does not fit (providers/rxe; providers/mlx5).
@@ -39,18 +75,22 @@ void wr_start(ibv_qp_ex* handle) {
     c.found(finding_kind::unbalanced_batch,
             c.here() + " on " + c.record_of(handle)->title + " while " +
                 (own ? "the same thread has" : "another thread has had for seconds") +
-                " a batch open: a provider would wait for ever");
+                " a batch open, for whose end a provider would wait for ever",
+            c.record_of(handle));
   qp->batch_open = true;
   qp->batch_owner = std::this_thread::get_id();
   qp->batch_size = 0;
   qp->batch_error = 0;
   qp->batch_room = send_slots_left(*qp);
+  own_batch = {handle, qp, engine::generation()};
 }
 
 /// A new request of the batch, or null where there is no slot for it. Between wr_start and its end
 /// the batch is the thread's own: no lock.
 [[nodiscard]] send_request* begin(ibv_qp_ex* handle, ibv_wr_opcode opcode) noexcept {
-  sim_qp& qp = queue_pair_of(handle);
+  sim_qp* const batch = batch_of(handle);
+  if (!batch) return nullptr;
+  sim_qp& qp = *batch;
   if (qp.batch_size >= qp.batch_room) {
     spoil(qp, no_room(qp));
     return nullptr;
@@ -67,11 +107,18 @@ void wr_start(ibv_qp_ex* handle) {
   return &slot.request;
 }
 
-/// The request that a setter is about, or null: none was begun, or the batch is spoilt.
-[[nodiscard]] queued_send* latest(ibv_qp_ex* handle) noexcept {
-  sim_qp& qp = queue_pair_of(handle);
-  if (qp.batch_size == 0) spoil(qp, EINVAL);
-  return qp.batch_error == 0 ? &qp.batch[qp.batch_size - 1] : nullptr;
+/// The request that a setter is about; without one where none was begun, or the batch is spoilt.
+struct subject {
+  sim_qp* qp = nullptr;
+  queued_send* slot = nullptr;
+  [[nodiscard]] explicit operator bool() const noexcept { return slot; }
+  [[nodiscard]] send_request& request() const noexcept { return slot->request; }
+};
+[[nodiscard]] subject latest(ibv_qp_ex* handle) noexcept {
+  sim_qp* const qp = batch_of(handle);
+  if (!qp) return {};
+  if (qp->batch_size == 0) spoil(*qp, EINVAL);
+  return {qp, qp->batch_error == 0 ? &qp->batch[qp->batch_size - 1] : nullptr};
 }
 
 void begin_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, std::uint32_t rkey,
@@ -110,15 +157,26 @@ void wr_local_inv(ibv_qp_ex* qp, std::uint32_t rkey) {
 void wr_atomic_cmp_swp(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address,
                        std::uint64_t compare, std::uint64_t swap) {
   begin_rdma(qp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, address);
-  if (queued_send* slot = latest(qp)) {
-    slot->request.compare_or_add = compare;
-    slot->request.swap = swap;
+  if (const subject one = latest(qp)) {
+    one.request().compare_or_add = compare;
+    one.request().swap = swap;
   }
 }
 void wr_atomic_fetch_add(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t address,
                          std::uint64_t add) {
   begin_rdma(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, address);
-  if (queued_send* slot = latest(qp)) slot->request.compare_or_add = add;
+  if (const subject one = latest(qp)) one.request().compare_or_add = add;
+}
+
+/// Not in every verbs.h. No device knows the request yet, so it is one that fails.
+template <class Extended>
+void install_atomic_write(Extended& qp) noexcept {
+  if constexpr (requires { qp.wr_atomic_write; })
+    qp.wr_atomic_write = [](ibv_qp_ex* handle, std::uint32_t rkey, std::uint64_t address,
+                            const void*) {
+      constexpr int atomic_write = 15;  // IBV_WR_ATOMIC_WRITE
+      begin_rdma(handle, static_cast<ibv_wr_opcode>(atomic_write), rkey, address);
+    };
 }
 
 /// Looks objects up, which takes the lock for a moment. Not a verb of its own: the batch is.
@@ -127,13 +185,21 @@ template <class Sim>
   call c(verb::wr_start, call::part::of_another);
   return c.use<Sim>(handle);
 }
+/// An argument that providers follow: false, with a finding, where it is null.
+[[nodiscard]] bool given(const void* argument, const char* name) noexcept {
+  if (argument) [[likely]]
+    return true;
+  call c(verb::wr_start, call::part::of_another);
+  return c.given(argument, name);
+}
 
 void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
   auto* window = look_up<sim_mw>(mw);
-  auto* region = info->mr ? look_up<sim_mr>(info->mr) : nullptr;
+  const bool known = given(info, "bind_info");
+  auto* region = known && info->mr ? look_up<sim_mr>(info->mr) : nullptr;
   send_request* request = begin(qp, IBV_WR_BIND_MW);
-  if (!window || (info->mr && !region)) return spoil(queue_pair_of(qp), EINVAL);
   if (!request) return;
+  if (!window || !known || (info->mr && !region)) return spoil(*own_batch.qp, EINVAL);
   request->window = window;
   request->region = region;
   request->window_key = mw->rkey;
@@ -145,24 +211,24 @@ void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind
 
 void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t remote_qp, std::uint32_t qkey) {
   auto* address = look_up<sim_ah>(ah);
-  if (!address) return spoil(queue_pair_of(qp), EINVAL);
-  if (queued_send* slot = latest(qp)) {
-    slot->request.address = address->attr;
-    slot->request.remote_qp = remote_qp;
-    slot->request.remote_qkey = qkey;
-  }
+  const subject one = latest(qp);
+  if (!one) return;
+  if (!address) return spoil(*one.qp, EINVAL);
+  one.request().address = address->attr;
+  one.request().remote_qp = remote_qp;
+  one.request().remote_qkey = qkey;
 }
 void wr_set_xrc_srqn(ibv_qp_ex* qp, std::uint32_t number) {
-  if (queued_send* slot = latest(qp)) slot->request.remote_srq = number;
+  if (const subject one = latest(qp)) one.request().remote_srq = number;
 }
 
 void wr_set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
-  queued_send* slot = latest(qp);
-  if (!slot) return;
-  if (count > queue_pair_of(qp).cap.max_send_sge)
-    return spoil(queue_pair_of(qp), no_room(queue_pair_of(qp)));
+  const subject one = latest(qp);
+  if (!one) return;
+  if (count > one.qp->cap.max_send_sge) return spoil(*one.qp, no_room(*one.qp));
+  if (count != 0 && !given(list, "sg_list")) return spoil(*one.qp, EINVAL);
   const engine::unseen quiet;
-  slot->sges.assign(list, list + count);
+  one.slot->sges.assign(list, list + count);
 }
 void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
   const ibv_sge one{address, length, lkey};
@@ -170,28 +236,41 @@ void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::u
 }
 
 void wr_set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_buf* list) {
-  queued_send* slot = latest(qp);
-  if (!slot) return;
-  const engine::unseen quiet;
-  slot->inline_data.clear();
+  const subject one = latest(qp);
+  if (!one) return;
+  if (count != 0 && !given(list, "buf_list")) return spoil(*one.qp, EINVAL);
+  std::vector<std::byte>& data = one.slot->inline_data;
+  data.clear();
   for (std::size_t i = 0; i < count; ++i) {
-    if (list[i].length > queue_pair_of(qp).cap.max_inline_data - slot->inline_data.size())
-      return spoil(queue_pair_of(qp), no_room(queue_pair_of(qp)));
+    if (list[i].length > one.qp->cap.max_inline_data - data.size())
+      return spoil(*one.qp, no_room(*one.qp));
+    if (list[i].length == 0) continue;
+    if (!given(list[i].addr, "inline data")) return spoil(*one.qp, EINVAL);
+    const engine::unseen quiet;
     const auto* bytes = static_cast<const std::byte*>(list[i].addr);
-    slot->inline_data.insert(slot->inline_data.end(), bytes, bytes + list[i].length);
+    data.insert(data.end(), bytes, bytes + list[i].length);
   }
-  slot->request.flags |= IBV_SEND_INLINE;
+  one.request().flags |= IBV_SEND_INLINE;
 }
 void wr_set_inline_data(ibv_qp_ex* qp, void* bytes, std::size_t length) {
   const ibv_data_buf one{bytes, length};
   wr_set_inline_data_list(qp, 1, &one);
 }
 
+/// Whether there is a batch to end; another thread's is ended as well.
 [[nodiscard]] bool is_open(call& c, sim_qp& qp) noexcept {
-  if (qp.batch_open) return true;
-  c.found(finding_kind::unbalanced_batch,
-          c.here() + " on " + c.record_of(&qp.verbs)->title + " without an ibv_wr_start");
-  return false;
+  const record& object = *c.record_of(&qp.verbs);
+  if (!qp.batch_open) {
+    c.found(finding_kind::unbalanced_batch,
+            c.here() + " on " + object.title + " without an ibv_wr_start", &object);
+    return false;
+  }
+  if (qp.batch_owner != std::this_thread::get_id())
+    c.found(finding_kind::wrong_thread,
+            c.here() + " on " + object.title + " ended a batch that another thread has begun",
+            &object);
+  own_batch = {};
+  return true;
 }
 
 /// The device's view of what was set: the SGEs, or the inline data.
@@ -213,9 +292,12 @@ int wr_complete(ibv_qp_ex* handle) {
   qp->batch_open = false;
   c.state().released.notify_all();
   int code = c.failing() ? c.refuse_code() : qp->batch_error;
+  const bool strict = c.state().strict && code == 0;
+  if (strict) find_wrong_state(c, *qp, false);
   if (code == 0) code = check_sending(*qp);
   for (std::size_t i = 0; i < qp->batch_size && code == 0; ++i) {
     settle(qp->batch[i]);
+    if (strict) find_wrong_memory(c, *qp, qp->batch[i].request);
     submit(c.state(), *qp, qp->batch[i].request);
   }
   retry_waiting(c.state());
@@ -246,6 +328,7 @@ void install_building(sim_qp& made, std::uint64_t operations) noexcept {
   if (asked(IBV_QP_EX_WITH_LOCAL_INV)) qp.wr_local_inv = &wr_local_inv;
   if (asked(IBV_QP_EX_WITH_BIND_MW)) qp.wr_bind_mw = &wr_bind_mw;
   if (asked(IBV_QP_EX_WITH_SEND_WITH_INV)) qp.wr_send_inv = &wr_send_inv;
+  if (asked(1U << 12)) install_atomic_write(qp);  // IBV_QP_EX_WITH_ATOMIC_WRITE
   qp.wr_set_ud_addr = &wr_set_ud_addr;
   if (made.xrc_domain || made.context->offers().xrc) qp.wr_set_xrc_srqn = &wr_set_xrc_srqn;
   qp.wr_set_inline_data = &wr_set_inline_data;

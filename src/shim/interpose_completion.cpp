@@ -56,7 +56,7 @@ constexpr std::uint64_t soft_roce_details =
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
   call c(verb::create_cq_ex, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(attributes, "cq_attr")) return c.refuse_pointer();
   ibv_comp_channel* channel = attributes->channel;
   auto* events = channel ? c.use<sim_comp_channel>(channel) : nullptr;
   if (channel && !events) return c.refuse_pointer();
@@ -98,7 +98,7 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
 int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attributes) {
   call c(verb::modify_cq, cq);
   auto* queue = c.use<sim_cq>(cq);
-  if (!queue || !attributes || c.failing()) return c.refuse_code();
+  if (!queue || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   if (!queue->context->offers().cq_moderation) return EOPNOTSUPP;
   return (attributes->attr_mask & ~unsigned{IBV_CQ_ATTR_MODERATE}) != 0 ? EINVAL : 0;
 }

@@ -23,7 +23,7 @@ namespace {
 int query_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, std::size_t size) {
   call c(verb::query_port, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || c.failing()) return c.refuse_code();
+  if (!owner || c.failing() || !c.given(out, "port_attr")) return c.refuse_code();
   std::memset(out, 0, std::min(size, sizeof *out));  // before anything is asked (measured)
   const port_description* port = find_port(*owner->device, number);
   if (!port) return call::from_kernel(EINVAL);
@@ -52,7 +52,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input*, ibv_
                     std::size_t size) {
   call c(verb::query_device_ex, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || c.failing()) return c.refuse_code();
+  if (!owner || c.failing() || !c.given(out, "attr")) return c.refuse_code();
   ibv_device_attr_ex answer{};
   const device_features& offers = owner->offers();
   answer.orig_attr = owner->limits();
@@ -76,12 +76,23 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input*, ibv_
 int query_rt_values(ibv_context* context, ibv_values_ex* values) {
   call c(verb::query_rt_values_ex, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !values || c.failing()) return c.refuse_code();
+  if (!owner || c.failing() || !c.given(values, "values")) return c.refuse_code();
   if (!owner->offers().real_time_values) return EOPNOTSUPP;
   if ((values->comp_mask & ~std::uint32_t{IBV_VALUES_MASK_RAW_CLOCK}) != 0) return EINVAL;
   if ((values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) != 0)
     values->raw_clock = {0, static_cast<long>(c.index() % 1'000'000'000)};
   return 0;
+}
+
+/// The device behind an entry of a list; null, with a finding, for a pointer that is none.
+[[nodiscard]] std::shared_ptr<sim_device> find_device(call& c, const ibv_device* device,
+                                                      const char* called) noexcept {
+  for (const auto& candidate : c.state().devices)
+    if (&candidate->verbs == device) return candidate;
+  c.found(finding_kind::foreign_pointer, std::string(called) + " was given " +
+                                             (device ? "a" : "a null") +
+                                             " pointer that is no device of this session");
+  return nullptr;
 }
 
 /// The device whose command descriptor this is, or a duplicate of it.
@@ -151,7 +162,8 @@ ibv_device** ibv_get_device_list(int* num_devices) {
   if (c.forwarded()) return forward<ibv_device**>("ibv_get_device_list", num_devices);
   if (c.failing()) return c.refuse_pointer();
   auto list = std::make_shared<sim_device_list>();
-  for (const auto& device : c.state().devices) list->entries.push_back(&device->verbs);
+  for (const auto& device : c.state().devices)
+    if (!device->lost) list->entries.push_back(&device->verbs);
   if (num_devices) *num_devices = static_cast<int>(list->entries.size());
   list->entries.push_back(nullptr);
   c.add(list, list->entries.data(), "", {});
@@ -168,23 +180,18 @@ void ibv_free_device_list(ibv_device** list) {
 ibv_context* ibv_open_device(ibv_device* device) {
   call c(verb::open_device, device);
   if (c.forwarded()) return forward<ibv_context*>("ibv_open_device", device);
-  const auto& devices = c.state().devices;
-  const auto found = std::find_if(devices.begin(), devices.end(),
-                                  [&](const auto& d) { return &d->verbs == device; });
-  if (found == devices.end()) {
-    c.found(finding_kind::foreign_pointer,
-            "ibv_open_device was given a pointer that is no device of this session");
-    return c.refuse_pointer();
-  }
+  const auto found = find_device(c, device, "ibv_open_device");
+  if (!found) return c.refuse_pointer();
   if (c.state().objects.live(object_kind::device_list) == 0)
-    c.found(finding_kind::use_after_destroy, "ibv_open_device of " + (*found)->described.name +
+    c.found(finding_kind::use_after_destroy, "ibv_open_device of " + found->described.name +
                                                  " (call " + std::to_string(c.index()) +
                                                  ") after the device list was freed");
   if (c.failing()) return c.refuse_pointer();
-  auto made = make_context(*found);
+  if (found->lost) return c.refuse_pointer(ENODEV);
+  auto made = make_context(found);
   if (!made) return nullptr;
-  c.add(made, &made->verbs.context, (*found)->described.name, {});
-  c.record_of(&made->verbs.context)->lost = &(*found)->lost;
+  c.add(made, &made->verbs.context, found->described.name, {});
+  c.record_of(&made->verbs.context)->lost = &found->lost;
   return &made->verbs.context;
 }
 
@@ -213,32 +220,34 @@ int ibv_close_device(ibv_context* context) {
 }
 
 const char* ibv_get_device_name(ibv_device* device) {
-  return device ? device->name : nullptr;
+  if (!engine::in_session()) return forward<const char*>("ibv_get_device_name", device);
+  call c(verb::none, call::part::of_another);
+  if (c.forwarded()) return device ? device->name : nullptr;
+  return find_device(c, device, "ibv_get_device_name") ? device->name : nullptr;
 }
 
 int ibv_get_device_index(ibv_device* device) {
   if (!engine::in_session()) return forward<int>("ibv_get_device_index", device);
-  const engine::unseen quiet;
-  const auto seen = engine::look();
-  for (std::size_t index = 0; index < seen.state.devices.size(); ++index)
-    if (&seen.state.devices[index]->verbs == device) return static_cast<int>(index);
+  call c(verb::none, call::part::of_another);
+  if (c.forwarded() || !find_device(c, device, "ibv_get_device_index")) return -1;
+  const auto& devices = c.state().devices;
+  for (std::size_t index = 0; index < devices.size(); ++index)
+    if (&devices[index]->verbs == device) return static_cast<int>(index);
   return -1;
 }
 
 __be64 ibv_get_device_guid(ibv_device* device) {
   if (!engine::in_session()) return forward<__be64>("ibv_get_device_guid", device);
-  const engine::unseen quiet;
-  const auto seen = engine::look();
-  for (const auto& candidate : seen.state.devices)
-    if (&candidate->verbs == device) return candidate->described.limits.node_guid;
-  return 0;
+  call c(verb::none, call::part::of_another);
+  const auto found = c.forwarded() ? nullptr : find_device(c, device, "ibv_get_device_guid");
+  return found ? found->described.limits.node_guid : 0;
 }
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
   call c(verb::query_device, context);
   if (c.forwarded()) return forward<int>("ibv_query_device", context, out);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || c.failing()) return c.refuse_code();
+  if (!owner || c.failing() || !c.given(out, "device_attr")) return c.refuse_code();
   *out = owner->device->described.limits;
   return 0;
 }
@@ -254,7 +263,7 @@ int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* o
   call c(verb::query_gid, context);
   if (c.forwarded()) return forward<int>("ibv_query_gid", context, port, index, out);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || c.failing()) return c.refuse_minus_one();
+  if (!owner || c.failing() || !c.given(out, "gid")) return c.refuse_minus_one();
   const port_description* described = find_port(*owner->device, port);
   if (!described || index < 0 || index >= described->gid_table_size) return c.refuse_minus_one();
   const auto slot = static_cast<std::size_t>(index);
@@ -268,7 +277,7 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t in
   if (c.forwarded())
     return forward<int>("_ibv_query_gid_ex", context, port, index, out, flags, entry_size);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || c.failing()) return c.refuse_code();
+  if (!owner || c.failing() || !c.given(out, "entry")) return c.refuse_code();
   const port_description* described = find_port(*owner->device, port);
   if (!described || flags != 0 || index >= static_cast<std::uint32_t>(described->gid_table_size))
     return call::from_kernel(EINVAL);
@@ -285,6 +294,7 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return -c.refuse_code();
   if (flags != 0) return -call::from_kernel(EINVAL);
+  if (max_entries != 0 && !c.given(entries, "entries")) return -EINVAL;
   const auto& ports = owner->device->described.ports;
   std::size_t count = 0;
   for (std::uint32_t port = 1; port <= ports.size(); ++port) {
@@ -303,7 +313,7 @@ int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, 
   if (!engine::in_session()) return forward<int>("ibv_query_gid_type", context, port, index, type);
   call c(verb::query_gid_ex, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !type || c.failing()) return c.refuse_minus_one();
+  if (!owner || c.failing() || !c.given(type, "type")) return c.refuse_minus_one();
   const port_description* described = find_port(*owner->device, port);
   if (!described || index >= static_cast<unsigned>(described->gid_table_size))
     return c.refuse_minus_one();
@@ -326,7 +336,7 @@ int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* o
   call c(verb::query_pkey, context);
   if (c.forwarded()) return forward<int>("ibv_query_pkey", context, port, index, out);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || c.failing()) return c.refuse_minus_one();
+  if (!owner || c.failing() || !c.given(out, "pkey")) return c.refuse_minus_one();
   if (!find_port(*owner->device, port) || index != 0) return c.refuse_minus_one(ENOENT);
   *out = 0xffff;
   return 0;

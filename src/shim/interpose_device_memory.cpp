@@ -19,7 +19,9 @@ int memcpy_to_dm(ibv_dm* dm, std::uint64_t offset, const void* host, std::size_t
   auto* memory = c.use<sim_dm>(dm);
   if (!memory || c.failing()) return c.refuse_code();
   if (const int code = check_copy(*memory, offset, length)) return code;
-  if (length != 0) std::memcpy(memory->original->memory.data() + offset, host, length);
+  if (length == 0) return 0;
+  if (!c.given(host, "host_addr")) return EFAULT;
+  std::memcpy(memory->original->memory.data() + offset, host, length);
   return 0;
 }
 
@@ -28,7 +30,9 @@ int memcpy_from_dm(void* host, ibv_dm* dm, std::uint64_t offset, std::size_t len
   auto* memory = c.use<sim_dm>(dm);
   if (!memory || c.failing()) return c.refuse_code();
   if (const int code = check_copy(*memory, offset, length)) return code;
-  if (length != 0) std::memcpy(host, memory->original->memory.data() + offset, length);
+  if (length == 0) return 0;
+  if (!c.given(host, "host_addr")) return EFAULT;
+  std::memcpy(host, memory->original->memory.data() + offset, length);
   return 0;
 }
 
@@ -45,7 +49,7 @@ int memcpy_from_dm(void* host, ibv_dm* dm, std::uint64_t offset, std::size_t len
 ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attributes) {
   call c(verb::alloc_dm, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(attributes, "attr")) return c.refuse_pointer();
   if (!owner->offers().device_memory) return c.refuse_pointer(EOPNOTSUPP);
   sim_device& device = *owner->device;
   const std::uint64_t limit = device.described.max_dm_size;

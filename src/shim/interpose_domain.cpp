@@ -29,7 +29,7 @@ int dealloc_td(ibv_td* td) {
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attributes) {
   call c(verb::alloc_parent_domain, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(attributes, "attr")) return c.refuse_pointer();
   if (!owner->offers().parent_domains) return c.refuse_pointer(EOPNOTSUPP);
   // Checks of mlx5 (rdma-core 44, providers/mlx5/verbs.c).
   constexpr unsigned known =
@@ -52,7 +52,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
 ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attributes) {
   call c(verb::open_xrcd, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(attributes, "attr")) return c.refuse_pointer();
   if (!owner->offers().xrc) return c.refuse_pointer(EOPNOTSUPP);
   constexpr unsigned needed = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
   if (attributes->comp_mask != needed) return c.refuse_pointer(EINVAL);

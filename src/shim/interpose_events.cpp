@@ -30,7 +30,8 @@ void over_acknowledged(call& c, const void* handle, const event_balance& balance
           object.title + ", " + origin(object) + ": call " + std::to_string(c.index()) +
               " acknowledged " + what + " number " + std::to_string(balance.acknowledged) +
               ", but only " + std::to_string(balance.read) +
-              " were read: its destroy would wait for ever");
+              " were read: its destroy would wait for ever",
+          &object);
 }
 
 }  // namespace
@@ -41,7 +42,8 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) 
   call c(verb::get_cq_event, channel);
   if (c.forwarded()) return forward<int>("ibv_get_cq_event", channel, cq, cq_context);
   auto* events = c.use<sim_comp_channel>(channel);
-  if (!events || c.failing()) return c.refuse_minus_one();
+  if (!events || c.failing() || !c.given(cq, "cq") || !c.given(cq_context, "cq_context"))
+    return c.refuse_minus_one();
   do {
     if (!take_count(c, events->verbs.fd)) return -1;
   } while (events->events.empty());  // its queue was destroyed meanwhile
@@ -68,7 +70,7 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
   call c(verb::get_async_event, context);
   if (c.forwarded()) return forward<int>("ibv_get_async_event", context, event);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || c.failing()) return c.refuse_minus_one();
+  if (!owner || c.failing() || !c.given(event, "event")) return c.refuse_minus_one();
   do {
     if (!take_count(c, owner->verbs.context.async_fd)) return -1;
   } while (owner->async_events.empty());
@@ -81,6 +83,7 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
 void ibv_ack_async_event(ibv_async_event* event) {
   call c(verb::ack_async_event, nullptr);
   if (c.forwarded()) return forward<void>("ibv_ack_async_event", event);
+  if (!c.given(event, "event")) return;
   event_balance* balance = balance_of(c.state(), *event);
   if (!balance) return;  // of a port or a device: nothing waits for it
   ++balance->acknowledged;

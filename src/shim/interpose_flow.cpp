@@ -47,7 +47,7 @@ namespace {
 ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* a) {
   call c(verb::create_flow, qp);
   auto* target = c.use<sim_qp>(qp);
-  if (!target || !a || c.failing()) return c.refuse_pointer();
+  if (!target || c.failing() || !c.given(a, "flow_attr")) return c.refuse_pointer();
   sim_context& context = *target->context;
   if (!context.offers().flows) return c.refuse_pointer(EOPNOTSUPP);
   if (a->comp_mask != 0 || a->type > IBV_FLOW_ATTR_SNIFFER || !find_port(*context.device, a->port))
@@ -72,7 +72,7 @@ int destroy_flow(ibv_flow* flow) {
 ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_esp_attr* a) {
   call c(verb::create_flow_action_esp, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !a || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(a, "attr")) return c.refuse_pointer();
   if (!owner->offers().flow_actions) return c.refuse_pointer(EOPNOTSUPP);
   if (!a->esp_attr || (a->comp_mask & ~unsigned{IBV_FLOW_ACTION_ESP_MASK_ESN}) != 0)
     return c.refuse_pointer();
@@ -86,7 +86,7 @@ ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_es
 int modify_flow_action_esp(ibv_flow_action* action, ibv_flow_action_esp_attr* a) {
   call c(verb::modify_flow_action_esp, action);
   auto* changed = c.use<sim_flow_action>(action);
-  if (!changed || !a || c.failing()) return c.refuse_code();
+  if (!changed || c.failing() || !c.given(a, "attr")) return c.refuse_code();
   return (a->comp_mask & ~unsigned{IBV_FLOW_ACTION_ESP_MASK_ESN}) != 0 ? EINVAL : 0;
 }
 
@@ -112,7 +112,8 @@ ibv_counters* create_counters(ibv_context* context, ibv_counters_init_attr* a) {
 int attach_counters_point_flow(ibv_counters* counters, ibv_counter_attach_attr* a, ibv_flow* flow) {
   call c(verb::attach_counters_point_flow, counters);
   auto* set = c.use<sim_counters>(counters);
-  if (!set || !a || (flow && !c.use<sim_flow>(flow)) || c.failing()) return c.refuse_code();
+  if (!set || (flow && !c.use<sim_flow>(flow)) || c.failing() || !c.given(a, "attr"))
+    return c.refuse_code();
   if (flow || a->comp_mask != 0) return ENOTSUP;
   if (a->counter_desc != IBV_COUNTER_PACKETS && a->counter_desc != IBV_COUNTER_BYTES)
     return ENOTSUP;
@@ -125,7 +126,8 @@ int read_counters(ibv_counters* counters, std::uint64_t* values, std::uint32_t c
                   std::uint32_t flags) {
   call c(verb::read_counters, counters);
   auto* set = c.use<sim_counters>(counters);
-  if (!set || (!values && count != 0) || c.failing()) return c.refuse_code();
+  if (!set || c.failing() || (count != 0 && !c.given(values, "counters_value")))
+    return c.refuse_code();
   if ((flags & ~std::uint32_t{IBV_READ_COUNTERS_ATTR_PREFER_CACHED}) != 0) return EINVAL;
   std::fill_n(values, count, std::uint64_t{0});
   return 0;

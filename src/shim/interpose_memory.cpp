@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "interpose.hpp"
+#include "misuse.hpp"
 #include "page_check.hpp"
 #include "sim_memory.hpp"
 
@@ -91,6 +92,8 @@ ibv_mr* register_region(call& c, ibv_pd* pd, void* address, std::size_t length, 
   made->verbs.addr = address;
   made->verbs.length = length;
   c.state().registered = true;
+  c.state().regions.push_back(made.get());
+  engine::count_region(1);
   enroll(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
   return &made->verbs;
 }
@@ -167,6 +170,8 @@ int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_
   if (moved) {
     const auto iova = reinterpret_cast<std::uintptr_t>(address);
     if (const int code = check_region(*mr.context, address, length, iova, bits)) return code;
+    find_memory_in_use(c, mr);
+    mr.forgotten.clear();
     mr.bytes = static_cast<std::byte*>(address);
     mr.iova = iova;
     mr.length = length;
@@ -329,8 +334,12 @@ int ibv_dereg_mr(ibv_mr* mr) {
                                                 " memory window(s) are bound to it");
     return ending->context->as_hardware() ? EBUSY : EINVAL;  // rxe_dereg_mr says EINVAL (measured)
   }
+  if (!c.failing()) find_memory_in_use(c, *ending);
   const int code = c.destroy(mr);
-  if (code == 0) ending->context->device->keys.release(mr->lkey >> 8);
+  if (code == 0) {
+    ending->context->device->keys.release(mr->lkey >> 8);
+    if (std::erase(c.state().regions, ending) != 0) engine::count_region(-1);
+  }
   return c.concluded(code);
 }
 

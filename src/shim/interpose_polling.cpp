@@ -13,10 +13,13 @@ namespace {
 /// them spin for ever.
 constexpr std::chrono::milliseconds iteration_deadline{5000};
 
-[[nodiscard]] sim_cq& queue_of(ibv_cq_ex* cq) noexcept {
-  // ibv_cq_ex is the first member of sim_cq.
-  return *reinterpret_cast<sim_cq*>(cq);
-}
+/// The iteration that this thread has open, so that the readers below need no look-up.
+struct open_iteration {
+  const ibv_cq_ex* handle = nullptr;
+  sim_cq* queue = nullptr;
+  std::uint64_t generation = 0;
+};
+thread_local open_iteration own_iteration;
 
 /// Takes the next completion out, and on hardware gives the slots back that it stands for.
 [[nodiscard]] bool take(sim_cq& queue, completion& out) noexcept {
@@ -29,21 +32,32 @@ constexpr std::chrono::milliseconds iteration_deadline{5000};
 
 /// Waits until no other thread iterates. False, with a finding, where the queue cannot be had.
 [[nodiscard]] bool have_to_itself(call& c, sim_cq& queue) noexcept {
-  if (!queue.iterating || queue.single_threaded) return true;
+  if (!queue.iterating) return true;
   const bool own = queue.iterator == std::this_thread::get_id();
+  if (queue.single_threaded) {
+    if (!own)
+      c.found(finding_kind::wrong_thread,
+              c.here() + " on " + c.record_of(&queue.verbs)->title +
+                  ", which was created for a single thread, in another's iteration",
+              c.record_of(&queue.verbs));
+    return true;
+  }
   if (!own && c.wait(c.state().released, iteration_deadline, [&] { return !queue.iterating; }))
     return true;
   c.found(finding_kind::unbalanced_batch,
           c.here() + " on " + c.record_of(&queue.verbs)->title + " while " +
               (own ? "the same thread has" : "another thread has had for seconds") +
-              " an ibv_start_poll on it without the ibv_end_poll: a provider would wait for ever");
+              " an ibv_start_poll on it without the ibv_end_poll, for which a provider would wait "
+              "for ever",
+          c.record_of(&queue.verbs));
   return false;
 }
 
 int poll_cq(ibv_cq* cq, int room, ibv_wc* out) {
   call c(verb::poll_cq, cq);
   auto* queue = c.use<sim_cq>(cq);
-  if (!queue || c.failing() || !have_to_itself(c, *queue)) return -1;
+  if (!queue || c.failing() || (room > 0 && !c.given(out, "wc"))) return -1;
+  if (!have_to_itself(c, *queue)) return -1;
   int taken = 0;
   completion one;
   for (; taken < room && take(*queue, one); ++taken) out[taken] = one.wc;
@@ -63,16 +77,25 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr*) {
   if (!take(*queue, queue->current)) return call::from_kernel(ENOENT);  // errno too (measured)
   queue->iterating = true;
   queue->iterator = std::this_thread::get_id();
+  own_iteration = {cq, queue, engine::generation()};
   show(*queue);
   return 0;
 }
 
-/// Whether an iteration is open; otherwise a finding.
+/// Whether an iteration is open, this thread's or not; otherwise a finding.
 [[nodiscard]] bool iterates(call& c, sim_cq& queue) noexcept {
-  if (queue.iterating) return true;
-  c.found(finding_kind::unbalanced_batch, c.here() + " on " + c.record_of(&queue.verbs)->title +
-                                              " without an ibv_start_poll that returned 0");
-  return false;
+  const record& object = *c.record_of(&queue.verbs);
+  if (!queue.iterating) {
+    c.found(finding_kind::unbalanced_batch,
+            c.here() + " on " + object.title + " without an ibv_start_poll that returned 0",
+            &object);
+    return false;
+  }
+  if (queue.iterator != std::this_thread::get_id())
+    c.found(finding_kind::wrong_thread,
+            c.here() + " on " + object.title + " in an iteration that another thread has begun",
+            &object);
+  return true;
 }
 
 int next_poll(ibv_cq_ex* cq) {
@@ -89,13 +112,41 @@ void end_poll(ibv_cq_ex* cq) {
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || !iterates(c, *queue)) return;
   queue->iterating = false;
+  own_iteration = {};
   c.state().released.notify_all();
 }
 
 // The readers take no lock: between start and end the current completion is the thread's own.
 
+/// What an iteration of this thread is at; nothing, with a finding, where it has none.
+[[nodiscard, gnu::cold]] const completion& find_current(ibv_cq_ex* cq) noexcept {
+  static const completion nothing{};
+  call c(verb::next_poll, call::part::of_another);
+  auto* queue = c.use<sim_cq>(cq);
+  if (!queue) return nothing;
+  const record& object = *c.record_of(cq);
+  if (queue->iterating && queue->iterator == std::this_thread::get_id()) {
+    own_iteration = {cq, queue, engine::generation()};
+    return queue->current;
+  }
+  c.found(queue->iterating ? finding_kind::wrong_thread : finding_kind::unbalanced_batch,
+          "after call " + std::to_string(c.index()) + ", a completion of " + object.title +
+              " was read " +
+              (queue->iterating ? "in an iteration that another thread has begun"
+                                : "without an ibv_start_poll that returned 0"),
+          &object);
+  return nothing;
+}
+
+[[nodiscard]] const completion& current_entry(ibv_cq_ex* cq) noexcept {
+  // In a program that is right, whether the iteration is open is this thread's doing, too.
+  if (own_iteration.handle == cq && own_iteration.generation == engine::generation() &&
+      own_iteration.queue->iterating) [[likely]]
+    return own_iteration.queue->current;
+  return find_current(cq);
+}
 const ibv_wc& current(ibv_cq_ex* cq) noexcept {
-  return queue_of(cq).current.wc;
+  return current_entry(cq).wc;
 }
 
 ibv_wc_opcode read_opcode(ibv_cq_ex* cq) {
@@ -130,7 +181,7 @@ std::uint8_t read_dlid_path_bits(ibv_cq_ex* cq) {
 }
 /// Calls instead of nanoseconds, so that the same program reads the same.
 std::uint64_t read_time(ibv_cq_ex* cq) {
-  return queue_of(cq).current.time;
+  return current_entry(cq).time;
 }
 std::uint16_t read_cvlan(ibv_cq_ex*) {
   return 0;

@@ -5,6 +5,7 @@
 
 #include "data_path.hpp"
 #include "interpose.hpp"
+#include "misuse.hpp"
 #include "sim_address.hpp"
 #include "sim_memory.hpp"
 
@@ -37,6 +38,7 @@ int post_one(call& c, sim_qp& qp, const ibv_send_wr& wr) {
   request.sges = wr.sg_list;
   request.sge_count = static_cast<std::uint32_t>(wr.num_sge);
   if (!translate(c, qp, wr, request)) return EINVAL;
+  if (c.state().strict) find_wrong_memory(c, qp, request);
   submit(c.state(), qp, request);
   return 0;
 }
@@ -54,6 +56,8 @@ int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
   // Soft-RoCE's provider wants both, and tells of no request where the state is wrong (measured).
   if (!bad || !list) return EINVAL;
   *bad = nullptr;
+  if (refuse_endless(c, list)) return refuse(list, bad, EINVAL);
+  if (c.state().strict) find_wrong_state(c, *qp->original, false);
   // Its post is a system call, so the refusal is in errno too (measured).
   if (const int code = check_sending(*qp->original))
     return qp->context->as_hardware() ? refuse(list, bad, code) : call::from_kernel(code);
@@ -71,11 +75,14 @@ int bind_mw(ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
   call c(verb::bind_mw, handle);
   auto* qp = c.use<sim_qp>(handle);
   auto* window = qp ? c.use<sim_mw>(mw) : nullptr;
-  if (!window || !bind || c.failing()) return c.refuse_code();
-  // providers/rxe: a zero-based window is refused (measured).
-  if ((bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0) return EINVAL;
-  if (const int code = check_sending(*qp)) return code;
-  if (send_slots_left(*qp) == 0) return ENOMEM;
+  if (!window || c.failing() || !c.given(bind, "mw_bind")) return c.refuse_code();
+  // The providers leave what they refuse in errno too (measured; providers/mlx5). A zero-based
+  // window is refused (measured).
+  if ((bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0)
+    return call::from_kernel(EINVAL);
+  if (c.state().strict) find_wrong_state(c, *qp, false);
+  if (const int code = check_sending(*qp)) return call::from_kernel(code);
+  if (send_slots_left(*qp) == 0) return call::from_kernel(ENOMEM);
   ibv_send_wr wr{};
   wr.wr_id = bind->wr_id;
   wr.opcode = IBV_WR_BIND_MW;
@@ -91,19 +98,32 @@ int bind_mw(ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
   return 0;
 }
 
-/// Puts a list of receives into a queue of that capacity.
-int post_receives(call& c, ring<receive_request>& queue, std::uint32_t capacity,
-                  std::uint32_t max_sge, ibv_recv_wr* list, ibv_recv_wr** bad) {
+/// A receive queue, of a queue pair or shared.
+struct receive_target {
+  ring<receive_request>& requests;
+  std::uint32_t capacity;
+  std::uint32_t max_sge;
+  sim_context& context;
+  const void* domain;
+  const void* handle;
+};
+
+/// Puts a list of receives into a queue.
+int post_receives(call& c, const receive_target& queue, ibv_recv_wr* list, ibv_recv_wr** bad) {
   std::size_t place = 0;
   for (ibv_recv_wr* one = list; one; one = one->next) {
     if (c.refuses_request(++place)) return refuse(one, bad, c.refusal_of_request());
-    if (queue.size() >= capacity) return refuse(one, bad, ENOMEM);
-    if (one->num_sge < 0 || static_cast<std::uint32_t>(one->num_sge) > max_sge ||
+    if (queue.requests.size() >= queue.capacity) return refuse(one, bad, ENOMEM);
+    if (one->num_sge < 0 || static_cast<std::uint32_t>(one->num_sge) > queue.max_sge ||
         (one->num_sge != 0 && !one->sg_list))
       return refuse(one, bad, EINVAL);
-    receive_request& slot = queue.append();
+    receive_request& slot = queue.requests.append();
     slot.wr_id = one->wr_id;
     slot.sges.assign(one->sg_list, one->sg_list + one->num_sge);
+    if (!c.state().strict) continue;
+    const record& object = *c.record_of(queue.handle);
+    find_wrong_memory(c, object, *queue.context.device, queue.domain, slot);
+    find_reused_buffer(c, object, slot);
   }
   return 0;
 }
@@ -114,12 +134,15 @@ int post_recv(ibv_qp* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
   if (!qp || c.failing()) return refuse(list, bad, c.refuse_code());
   if (!bad || !list) return EINVAL;
   *bad = nullptr;
+  if (c.state().strict) find_wrong_state(c, *qp, true);
   // IBA C10-97.2.1; the provider goes by what libibverbs knows of the state (measured).
   const bool has_queue =
       !qp->srq && qp->verbs.qp_type != IBV_QPT_XRC_SEND && qp->verbs.qp_type != IBV_QPT_XRC_RECV;
   if (!has_queue || qp->state() == IBV_QPS_RESET) return EINVAL;
-  const int code =
-      post_receives(c, qp->receives, qp->cap.max_recv_wr, qp->cap.max_recv_sge, list, bad);
+  const int code = post_receives(
+      c,
+      {qp->receives, qp->cap.max_recv_wr, qp->cap.max_recv_sge, *qp->context, qp->domain, handle},
+      list, bad);
   // Hardware flushes what comes after the error; Soft-RoCE lets it lie (measured).
   if (qp->state() == IBV_QPS_ERR && qp->context->as_hardware()) flush_receives(c.state(), *qp);
   retry_waiting(c.state());
@@ -132,7 +155,9 @@ int post_srq_recv(ibv_srq* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
   if (!srq || c.failing()) return refuse(list, bad, c.refuse_code());
   if (!bad || !list) return EINVAL;
   *bad = nullptr;
-  const int code = post_receives(c, srq->receives, srq->attr.max_wr, srq->attr.max_sge, list, bad);
+  const int code = post_receives(
+      c, {srq->receives, srq->attr.max_wr, srq->attr.max_sge, *srq->context, srq->domain, handle},
+      list, bad);
   retry_waiting(c.state());
   return code;
 }

@@ -121,17 +121,23 @@ void enter(session_state& state, sim_qp& qp, ibv_qp_state to) {
     qp.attr.qp_state = to;
     if (to == IBV_QPS_RESET) forget_work(state, qp);
   }
-  // Soft-RoCE tells of every drained queue, asked or not (measured).
-  const bool told = !qp.context->as_hardware() || qp.attr.en_sqd_async_notify != 0;
-  if (from == IBV_QPS_RTS && to == IBV_QPS_SQD && told) raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
-  if (to == IBV_QPS_RTS) static_cast<void>(run_send_queue(state, qp));
+  if (from == IBV_QPS_RTS && to == IBV_QPS_SQD) {
+    // What has begun must end first; on Soft-RoCE a request that nobody answered has not
+    // (measured).
+    const bool drains = qp.waiting && qp.context->as_hardware();
+    if (!drains) stop_waiting(state, qp);
+    qp.attr.sq_draining = drains ? 1 : 0;
+    if (!drains) tell_drained(qp);
+  }
+  // What was posted in SQD: on Soft-RoCE nothing begins it before the next request (measured).
+  if (to == IBV_QPS_RTS && qp.context->as_hardware()) static_cast<void>(run_send_queue(state, qp));
   retry_waiting(state);
 }
 
 int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* attributes) {
   call c(verb::modify_qp_rate_limit, qp);
   auto* found = c.use<sim_qp>(qp);
-  if (!found || !attributes || c.failing()) return c.refuse_code();
+  if (!found || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   if (!found->context->offers().rate_limits) return EOPNOTSUPP;
   // mlx5: RAW_PACKET in RTS, and no mask bit is known yet.
   if (attributes->comp_mask != 0 || qp->qp_type != IBV_QPT_RAW_PACKET ||
@@ -155,7 +161,9 @@ int check_address(const sim_context& context, const ibv_ah_attr& address) noexce
   const ibv_gid& destination = address.grh.dgid;
   if (is_zero(destination)) return EINVAL;
   if (destination.raw[0] == 0xff) return 0;  // multicast goes with either family
-  return is_v4_gid(destination) == is_v4_gid(port->gids[index].gid) ? 0 : EINVAL;
+  if (is_v4_gid(destination) != is_v4_gid(port->gids[index].gid)) return EINVAL;
+  // The kernel looks for the way at once (ib_resolve_eth_dmac; measured).
+  return port->state == IBV_PORT_ACTIVE ? 0 : ENETUNREACH;
 }
 
 void install_qp_state_operations(verbs_context& context) noexcept {
@@ -173,7 +181,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   call c(verb::modify_qp, qp);
   if (c.forwarded()) return forward<int>("ibv_modify_qp", qp, attributes, mask);
   auto* handle = c.use<sim_qp>(qp);
-  if (!handle || !attributes || c.failing()) return c.refuse_code();
+  if (!handle || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   sim_qp& changed = *handle->original;
   // libibverbs and rxe know no more (measured); of hardware's, RAW_PACKET has a rate.
   int known = 2 * IBV_QP_DEST_QPN - 1;
@@ -195,7 +203,8 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init_attr* init)
   call c(verb::query_qp, qp);
   if (c.forwarded()) return forward<int>("ibv_query_qp", qp, out, mask, init);
   auto* handle = c.use<sim_qp>(qp);
-  if (!handle || !out || !init || c.failing()) return c.refuse_code();
+  if (!handle || c.failing() || !c.given(out, "attr") || !c.given(init, "init_attr"))
+    return c.refuse_code();
   if ((mask & ~(2 * IBV_QP_DEST_QPN - 1)) != 0) return EOPNOTSUPP;  // libibverbs (measured)
   const sim_qp& queried = *handle->original;
   const bool hardware = queried.context->as_hardware();
@@ -225,7 +234,7 @@ int ibv_query_ece(ibv_qp* qp, ibv_ece* ece) {
   call c(verb::query_ece, qp);
   if (c.forwarded()) return forward<int>("ibv_query_ece", qp, ece);
   auto* found = c.use<sim_qp>(qp);
-  if (!found || !ece || c.failing()) return c.refuse_code();
+  if (!found || c.failing() || !c.given(ece, "ece")) return c.refuse_code();
   if (!found->context->offers().connection_options) return EOPNOTSUPP;
   *ece = found->ece;
   return 0;
@@ -235,7 +244,7 @@ int ibv_set_ece(ibv_qp* qp, ibv_ece* ece) {
   call c(verb::set_ece, qp);
   if (c.forwarded()) return forward<int>("ibv_set_ece", qp, ece);
   auto* found = c.use<sim_qp>(qp);
-  if (!found || !ece || c.failing()) return c.refuse_code();
+  if (!found || c.failing() || !c.given(ece, "ece")) return c.refuse_code();
   if (ece->vendor_id == 0) return call::from_kernel(EOPNOTSUPP);  // libibverbs sets it (measured)
   if (!found->context->offers().connection_options) return EOPNOTSUPP;
   if (ece->comp_mask != 0) return EINVAL;

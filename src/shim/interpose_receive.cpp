@@ -1,5 +1,6 @@
 // Shared receive queues.
 #include "interpose.hpp"
+#include "misuse.hpp"
 #include "sim_events.hpp"
 #include "sim_queue_pair.hpp"
 
@@ -35,13 +36,17 @@ namespace {
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* a) {
   call c(verb::create_srq_ex, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !a || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(a, "srq_init_attr_ex")) return c.refuse_pointer();
   const device_features& offers = owner->offers();
   constexpr unsigned known = IBV_SRQ_INIT_ATTR_RESERVED - 1;
   if ((a->comp_mask & ~known) != 0) return c.refuse_pointer(EOPNOTSUPP);
   const auto has = [a](unsigned bit) noexcept { return (a->comp_mask & bit) != 0; };
   const ibv_srq_type type = has(IBV_SRQ_INIT_ATTR_TYPE) ? a->srq_type : IBV_SRQT_BASIC;
-  // Soft-RoCE's provider and the kernel refuse the other types with EINVAL (measured).
+  // Soft-RoCE's driver refuses the other types, where it gets to see them: what is incomplete the
+  // kernel has refused before (measured).
+  if (type == IBV_SRQT_TM && !offers.tag_matching && has(IBV_SRQ_INIT_ATTR_CQ) &&
+      has(IBV_SRQ_INIT_ATTR_TM))
+    return c.refuse_pointer(EOPNOTSUPP);
   if (type == IBV_SRQT_XRC  ? !offers.xrc
       : type == IBV_SRQT_TM ? !offers.tag_matching
                             : type != IBV_SRQT_BASIC)
@@ -73,7 +78,7 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* a) {
 int get_srq_num(ibv_srq* srq, std::uint32_t* number) {
   call c(verb::get_srq_num, srq);
   auto* queue = c.use<sim_srq>(srq);
-  if (!queue || !number || c.failing()) return c.refuse_code();
+  if (!queue || c.failing() || !c.given(number, "srq_num")) return c.refuse_code();
   if (queue->number == 0) return EOPNOTSUPP;
   *number = queue->number;
   return 0;
@@ -88,7 +93,7 @@ int post_srq_ops(ibv_srq* srq, ibv_ops_wr* list, ibv_ops_wr** bad) {
   };
   if (!queue || c.failing()) return refuse(list, c.refuse_code());
   if (!queue->context->offers().tag_matching) return EOPNOTSUPP;  // bad stays untouched (measured)
-  if (queue->type != IBV_SRQT_TM) return refuse(list, EINVAL);
+  if (queue->type != IBV_SRQT_TM || refuse_endless(c, list)) return refuse(list, EINVAL);
   std::size_t place = 0;
   for (ibv_ops_wr* one = list; one; one = one->next) {
     if (c.refuses_request(++place)) return refuse(one, c.refusal_of_request());
@@ -127,7 +132,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
   call c(verb::create_srq, pd);
   if (c.forwarded()) return forward<ibv_srq*>("ibv_create_srq", pd, attributes);
   auto* owner = c.use<sim_pd>(pd);
-  if (!owner || !attributes || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(attributes, "srq_init_attr")) return c.refuse_pointer();
   if (const int code = check_sizes(*owner->context, attributes->attr))
     return c.refuse_pointer(code);
   auto made = make_queue(c, *owner, pd, attributes->attr, attributes->srq_context);
@@ -141,7 +146,7 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
   call c(verb::modify_srq, srq);
   if (c.forwarded()) return forward<int>("ibv_modify_srq", srq, attributes, mask);
   auto* queue = c.use<sim_srq>(srq);
-  if (!queue || !attributes || c.failing()) return c.refuse_code();
+  if (!queue || c.failing() || !c.given(attributes, "srq_attr")) return c.refuse_code();
   if ((mask & IBV_SRQ_MAX_WR) != 0) {
     const auto most = static_cast<std::uint32_t>(queue->context->limits().max_srq_wr);
     if (attributes->max_wr == 0 || attributes->max_wr > most ||
@@ -163,7 +168,7 @@ int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* out) {
   call c(verb::query_srq, srq);
   if (c.forwarded()) return forward<int>("ibv_query_srq", srq, out);
   auto* queue = c.use<sim_srq>(srq);
-  if (!queue || !out || c.failing()) return c.refuse_code();
+  if (!queue || c.failing() || !c.given(out, "srq_attr")) return c.refuse_code();
   *out = queue->attr;
   return 0;
 }

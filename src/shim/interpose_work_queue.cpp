@@ -34,7 +34,7 @@ int post_wq_recv(ibv_wq* wq, ibv_recv_wr* list, ibv_recv_wr** bad) {
 ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* a) {
   call c(verb::create_wq, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !a || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(a, "attr")) return c.refuse_pointer();
   if (!owner->offers().work_queues) return c.refuse_pointer(EOPNOTSUPP);
   auto* pd = c.use<sim_pd>(a->pd);
   auto* cq = c.use<sim_cq>(a->cq);
@@ -69,7 +69,7 @@ ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* a) {
 int modify_wq(ibv_wq* wq, ibv_wq_attr* a) {
   call c(verb::modify_wq, wq);
   auto* queue = c.use<sim_wq>(wq);
-  if (!queue || !a || c.failing()) return c.refuse_code();
+  if (!queue || c.failing() || !c.given(a, "attr")) return c.refuse_code();
   // ib_uverbs_ex_modify_wq: something to do, nothing unknown, and a present state that is right.
   constexpr unsigned known = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE | IBV_WQ_ATTR_FLAGS;
   if (a->attr_mask == 0 || (a->attr_mask & ~known) != 0) return EINVAL;
@@ -107,10 +107,11 @@ int destroy_wq(ibv_wq* wq) {
 ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_init_attr* a) {
   call c(verb::create_rwq_ind_table, context);
   auto* owner = c.use<sim_context>(context);
-  if (!owner || !a || c.failing()) return c.refuse_pointer();
+  if (!owner || c.failing() || !c.given(a, "attr")) return c.refuse_pointer();
   if (!owner->offers().work_queues) return c.refuse_pointer(EOPNOTSUPP);
   // IB_USER_VERBS_MAX_LOG_IND_TBL_SIZE of the kernel.
-  if (a->comp_mask != 0 || a->log_ind_tbl_size > 0x0d || !a->ind_tbl) return c.refuse_pointer();
+  if (a->comp_mask != 0 || a->log_ind_tbl_size > 0x0d) return c.refuse_pointer();
+  if (!c.given(a->ind_tbl, "ind_tbl")) return c.refuse_pointer();
   const std::size_t size = std::size_t{1} << a->log_ind_tbl_size;
   std::vector<record*> queues;
   queues.reserve(size);

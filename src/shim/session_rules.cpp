@@ -156,12 +156,9 @@ void fault::without_errno() const {
 }
 
 void fault::unplug(std::string device) const {
-  {
-    const engine::unseen quiet;
-    const auto seen = engine::look();
-    if (!device_called(seen.state, device))
-      throw std::logic_error("shim: there is no simulated device '" + device + "'");
-  }
+  const engine::unseen quiet;
+  if (!device_called(engine::look().state, device))
+    throw std::logic_error("shim: there is no simulated device '" + device + "'");
   run([device = std::move(device)] {
     const auto seen = engine::look();
     sim_device& gone = *device_called(seen.state, device);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "sim_objects.hpp"
@@ -43,7 +44,11 @@ struct sim_mr {
   unsigned access = 0;
   backing kind_of_memory = backing::memory;
   bool imported = false;
-  unsigned windows = 0;     // bound to it
+  unsigned windows = 0;  // bound to it
+  // Pieces, by address and length, that the program has freed or unmapped. The device has the pages
+  // still, and nobody else sees what is in them.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> forgotten{};
+  bool forgotten_told = false;
   void* mapping = nullptr;  // of a DMA buffer
   std::size_t mapped = 0;
 };

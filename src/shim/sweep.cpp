@@ -1,12 +1,16 @@
 #include <ibvxx/shim/sweep.hpp>
 
 #include <algorithm>
+#include <cstdlib>
+#include <ibvxx/or_throw.hpp>
 #include <ibvxx/teardown.hpp>
 #include <memory>
 #include <new>
+#include <system_error>
 
 #include "engine.hpp"
 #include "sim_device.hpp"
+#include "sweep_replay.hpp"
 #include "verb_facts.hpp"
 
 namespace ibvxx::shim::detail {
@@ -22,7 +26,7 @@ void keep(const error& e) noexcept {
 
 /// What came of one run.
 struct run {
-  std::optional<error> outcome;
+  body_outcome outcome;
   std::vector<error> teardown;
   std::vector<traced_call> trace;  // subjects are not valid any more
   std::vector<fault_rule> rules;   // with how often each fired
@@ -31,8 +35,8 @@ struct run {
   bool left_anything = false;
 };
 
-[[nodiscard]] run run_once(const std::function<std::optional<error>()>& body,
-                           const simulated& machine, const std::vector<fault_rule>& rules) {
+[[nodiscard]] run run_once(const std::function<body_outcome()>& body, const simulated& machine,
+                           const std::vector<fault_rule>& rules) {
   run one;
   auto fresh = std::make_unique<session_state>();
   fresh->devices = make_devices(machine);
@@ -43,7 +47,11 @@ struct run {
   try {
     one.outcome = body();
   } catch (const std::bad_alloc&) {
-    one.outcome = error(verb::allocate, ENOMEM);
+    one.outcome = {true, error(verb::allocate, ENOMEM)};
+  } catch (const exception& thrown) {
+    one.outcome = {true, thrown.cause()};
+  } catch (const std::system_error& thrown) {
+    one.outcome = {true, std::nullopt, thrown.code().value()};
   } catch (...) {
     engine::end();
     set_teardown_handler(before);
@@ -67,17 +75,28 @@ struct run {
 [[nodiscard]] bool is_of(const error& e, const fault_rule& rule) noexcept {
   return e.call() == rule.call && e.code() == rule.code;
 }
+/// As far as the body says.
+[[nodiscard]] bool is_of(const body_outcome& outcome, const fault_rule& rule) noexcept {
+  if (outcome.told) return is_of(*outcome.told, rule);
+  return outcome.failed && (outcome.code == 0 || outcome.code == rule.code);
+}
+
+[[nodiscard]] std::string describe(const body_outcome& outcome) {
+  if (outcome.told) return outcome.told->message();
+  const char* known = errno_name(outcome.code);
+  return known ? known : "errno " + std::to_string(outcome.code);
+}
 
 class sweeper {
  public:
-  sweeper(const std::function<std::optional<error>()>& body, const sweep_options& options)
+  sweeper(const std::function<body_outcome()>& body, const sweep_options& options)
       : body_(body), options_(options) {}
 
   [[nodiscard]] sweep_report sweep() {
     const run undisturbed = execute({});
     for (const traced_call& call : undisturbed.trace) report_.calls.push_back(call.call);
-    if (undisturbed.outcome)
-      complain({}, "the undisturbed run failed: " + undisturbed.outcome->message());
+    if (undisturbed.outcome.failed)
+      complain({}, "the undisturbed run failed: " + describe(undisturbed.outcome));
     if (!report_.failures.empty()) return std::move(report_);
     for (const traced_call& call : undisturbed.trace) {
       for (const int code : facts_of(call.call).errnos) {
@@ -85,6 +104,12 @@ class sweeper {
         if (options_.persistent) first_fault(make_rule(call, code, UINT64_MAX));
       }
     }
+    return std::move(report_);
+  }
+
+  [[nodiscard]] sweep_report replay(const std::vector<fault_rule>& rules) {
+    report_.replayed = true;
+    for (const traced_call& call : execute(rules).trace) report_.calls.push_back(call.call);
     return std::move(report_);
   }
 
@@ -129,16 +154,17 @@ class sweeper {
     for (const fault_rule& rule : rules) {
       const bool destroy = facts_of(rule.call).destroys;
       const auto same = [&rule](const error& e) { return is_of(e, rule); };
-      const bool by_body = one.outcome && same(*one.outcome);
+      const bool by_body = is_of(one.outcome, rule);
       const bool by_handler = std::any_of(one.teardown.begin(), one.teardown.end(), same);
       const bool optional = std::count(options_.optional_calls.begin(),
                                        options_.optional_calls.end(), rule.call) != 0;
       const bool second = &rule != &rules.front();
       if (by_body || (destroy && by_handler) || optional) continue;
-      if (second && (!destroy || one.outcome))
+      if (second && (!destroy || one.outcome.failed))
         continue;  // the body tells one error, and told the first
-      complain(rules, one.outcome ? "the body told of another error: " + one.outcome->message()
-                                  : std::string("nobody told of the error: the body succeeded"));
+      complain(rules, one.outcome.failed
+                          ? "the body told of another error: " + describe(one.outcome)
+                          : std::string("nobody told of the error: the body succeeded"));
       return;
     }
   }
@@ -147,43 +173,25 @@ class sweeper {
     std::string injected;
     for (const fault_rule& rule : rules)
       injected += (injected.empty() ? "" : "; then ") + describe(rule);
-    report_.failures.push_back({injected.empty() ? "nothing" : injected, std::move(what)});
+    report_.failures.push_back(
+        {injected.empty() ? "nothing" : injected, std::move(what), to_replay(rules)});
   }
 
-  const std::function<std::optional<error>()>& body_;
+  const std::function<body_outcome()>& body_;
   const sweep_options& options_;
   sweep_report report_;
 };
 
 }  // namespace
 
-sweep_report sweep_body(const std::function<std::optional<error>()>& body,
-                        const sweep_options& options) {
+sweep_report sweep_body(const std::function<body_outcome()>& body, const sweep_options& options) {
   if (options.order != 1 && options.order != 2)
     throw std::logic_error("shim: sweep order " + std::to_string(options.order) +
                            " is neither 1 nor 2");
+  const char* const asked = std::getenv("IBVXX_REPLAY");
+  const std::string replay = options.replay.empty() && asked ? asked : options.replay;
+  if (!replay.empty()) return sweeper(body, options).replay(from_replay(replay));
   return sweeper(body, options).sweep();
 }
 
 }  // namespace ibvxx::shim::detail
-
-namespace ibvxx::shim {
-
-std::string sweep_report::text() const {
-  std::string lines =
-      std::to_string(runs) + " runs over " + std::to_string(calls.size()) + " calls:\n";
-  for (std::size_t v = 0; v < verb_count; ++v) {
-    const auto count = std::count(calls.begin(), calls.end(), static_cast<verb>(v));
-    if (count == 0) continue;
-    lines += "  " + std::to_string(count) + " x " + name(static_cast<verb>(v));
-    if (facts_of(static_cast<verb>(v)).errnos.empty()) lines += " (cannot fail)";
-    lines += "\n";
-  }
-  if (failures.empty()) return lines + "clean\n";
-  lines += std::to_string(failures.size()) + " failure(s):\n";
-  for (const sweep_failure& failure : failures)
-    lines += "  injected " + failure.injected + ": " + failure.what + "\n";
-  return lines;
-}
-
-}  // namespace ibvxx::shim

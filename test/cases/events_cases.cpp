@@ -60,21 +60,38 @@ TEST_CASE("case 15: acknowledging a third event of A is found") {
 }
 
 TEST_CASE(
-    "case 18: five events, then PORT_ACTIVE, behind one edge, with one interruption: all six are "
+    "case 18: five COMM_EST, then PORT_ACTIVE, behind one edge, with one interruption: all six are "
     "read") {
   shim::session s;
-  auto context = or_throw(rdma_context::open({}));
-  for (int i = 0; i < 5; ++i) s.raise(context.cq(0), IBV_EVENT_CQ_ERR);
+  auto context = or_throw(rdma_context::open({.cqs = 1}));
+  ibv_qp_init_attr attributes{};
+  attributes.send_cq = attributes.recv_cq = context.cq(0);
+  attributes.cap = {1, 1, 1, 1, 0};
+  attributes.qp_type = IBV_QPT_RC;
+  ibv_qp* const qp = or_throw(context.create_qp(attributes));
+  for (int i = 0; i < 5; ++i) s.raise(qp, IBV_EVENT_COMM_EST);
   s.raise("sim0", IBV_EVENT_PORT_ACTIVE, 1);
   epoll_event edge{};
   CHECK(::epoll_wait(context.epoll_fd(), &edge, 1, 0) == 1);
   CHECK(edge.data.u64 == static_cast<std::uint64_t>(context.device()->async_fd));
   s.fail(verb::get_async_event).nth(3).with(EINTR);
-  CHECK(context.process_async_events().value() == 6);
+  std::vector<ibv_event_type> seen;
+  CHECK(context
+            .process_async_events([&](const ibv_async_event& event) {
+              if (event.event_type == IBV_EVENT_COMM_EST) CHECK(event.element.qp == qp);
+              seen.push_back(event.event_type);
+            })
+            .value() == 6);
+  CHECK(seen == std::vector<ibv_event_type>{IBV_EVENT_COMM_EST, IBV_EVENT_COMM_EST,
+                                            IBV_EVENT_COMM_EST, IBV_EVENT_COMM_EST,
+                                            IBV_EVENT_COMM_EST, IBV_EVENT_PORT_ACTIVE});
   CHECK(s.calls(verb::ack_async_event) == 6);
+  // Six reads, the interrupted one, and the one that found nothing: EAGAIN is the end.
+  CHECK(s.calls(verb::get_async_event) == 8);
+  CHECK(context.process_async_events().value() == 0);
   s.fail(verb::get_async_event).with(EBADF);
   CHECK(context.process_async_events().error().code() == EBADF);
-  CHECK(context.reset());
+  CHECK(context.reset());  // the queue pair's events are acknowledged: its destroy does not wait
   CHECK(s.finish().empty());
 }
 

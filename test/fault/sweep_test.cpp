@@ -1,0 +1,214 @@
+// Sweeps themselves: bodies of every kind, reports, and single runs repeated.
+#include <stdlib.h>
+
+#include "suite.hpp"
+
+namespace ibvxx::sweep_test {
+
+namespace {
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Opens and closes a device with a CQ, as a C program would, by any convention of telling.
+template <class Succeed, class Fail>
+auto plain(Succeed&& succeed, Fail&& fail) {
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  if (!list) return fail(verb::get_device_list, errno);
+  ibv_context* context = ::ibv_open_device(list[0]);
+  const int code = errno;
+  ::ibv_free_device_list(list);
+  if (!context) return fail(verb::open_device, code);
+  ibv_cq* cq = ::ibv_create_cq(context, 1, nullptr, nullptr, 0);
+  if (!cq) {
+    const int why = errno;
+    ::ibv_close_device(context);
+    return fail(verb::create_cq, why);
+  }
+  const int gone = ::ibv_destroy_cq(cq);
+  // Once more; then the device is closed over it, which is what a program can do.
+  if (gone != 0 && ::ibv_destroy_cq(cq) != 0) {
+    ::ibv_close_device(context);
+    return fail(verb::destroy_cq, gone);
+  }
+  ::ibv_close_device(context);
+  return gone == 0 ? succeed() : fail(verb::destroy_cq, gone);
+}
+
+// A failed destroy that lasts leaves the CQ, over which the device is closed: a finding.
+const shim::sweep_options once{.persistent = false};
+
+/// Leaks the context where the CQ fails with EINVAL, and swallows the failure of the open.
+result<void> leaking() {
+  auto list = get_device_list();
+  if (!list) return failure(list.error());
+  auto context = open_device((*list)[0]);
+  if (!context) return {};
+  auto cq = create_cq(*context, 1);
+  if (cq) return cq->reset();
+  if (cq.error().code() == EINVAL) static_cast<void>(context->release());
+  return failure(cq.error());
+}
+
+shim::sweep_options replaying(const char* line) {
+  shim::sweep_options options;
+  options.replay = line;
+  return options;
+}
+
+std::string reason(const char* line) {
+  try {
+    static_cast<void>(shim::sweep(&leaking, replaying(line)));
+  } catch (const std::logic_error& refused) {
+    return refused.what();
+  }
+  return "not refused";
+}
+
+}  // namespace
+
+TEST_CASE("a body tells by a result, an int, a bool or an exception, as it likes") {
+  const auto by_result = shim::sweep(
+      [] {
+        return plain([] { return result<void>(); },
+                     [](verb v, int code) { return result<void>(failure(error(v, code))); });
+      },
+      once);
+  INFO(by_result.text());
+  CHECK(by_result.clean());
+  for (const bool negative : {false, true}) {
+    const auto by_int = shim::sweep(
+        [negative] {
+          return plain([] { return 0; }, [=](verb, int code) { return negative ? -code : code; });
+        },
+        once);
+    INFO(by_int.text());
+    CHECK(by_int.clean());
+    CHECK(by_int.runs == by_result.runs);
+  }
+  CHECK(shim::sweep([] { return plain([] { return 0; }, [](verb, int) { return -1; }); }, once)
+            .clean());
+  CHECK(
+      shim::sweep([] { return plain([] { return true; }, [](verb, int) { return false; }); }, once)
+          .clean());
+  CHECK(shim::sweep([] { plain([] {}, [](verb v, int code) { throw exception(error(v, code)); }); },
+                    once)
+            .clean());
+  CHECK(shim::sweep(
+            [] {
+              plain([] {},
+                    [](verb, int code) { throw std::system_error(code, std::generic_category()); });
+            },
+            once)
+            .clean());
+}
+
+TEST_CASE("a body that tells less is checked for what it tells") {
+  const auto wrong_errno =
+      shim::sweep([] { return plain([] { return 0; }, [](verb, int) { return EPERM; }); }, once);
+  CHECK_FALSE(wrong_errno.clean());
+  CHECK(wrong_errno.failures.at(0).what == "the body told of another error: EPERM");
+  const auto silent = shim::sweep([] { plain([] {}, [](verb, int) {}); }, once);
+  CHECK_FALSE(silent.clean());
+  CHECK(silent.failures.at(0).what == "nobody told of the error: the body succeeded");
+  CHECK(shim::sweep([] { return true; }).clean() == false);  // it calls nothing
+}
+
+TEST_CASE("a report names each failing run by a line that repeats it, and it alone") {
+  const auto report = shim::sweep(&leaking);
+  INFO(report.text());
+  REQUIRE_FALSE(report.clean());
+  CHECK(contains(report.text(), "again: IBVXX_REPLAY=\"ibv_create_cq#3=EINVAL,once\""));
+  std::set<std::string> lines;
+  for (const auto& failure : report.failures) lines.insert(failure.replay);
+  CHECK(lines.count("ibv_open_device#2=ENOMEM,once") == 1);
+  CHECK(lines.count("ibv_open_device#2=ENOMEM,always") == 1);
+  for (const std::string& line : lines) {
+    INFO(line);
+    const auto again = shim::sweep(&leaking, replaying(line.c_str()));
+    CHECK(again.replayed);
+    CHECK(again.runs == 1);
+    CHECK_FALSE(again.clean());
+    std::vector<std::string> whats, before;
+    for (const auto& failure : again.failures) {
+      CHECK(failure.replay == line);
+      whats.push_back(failure.what);
+    }
+    for (const auto& failure : report.failures)
+      if (failure.replay == line) before.push_back(failure.what);
+    CHECK(whats == before);
+    CHECK(contains(again.text(), "1 run, replayed"));
+  }
+  const auto good = shim::sweep(&leaking, replaying("ibv_create_cq#3=ENOMEM,once"));
+  CHECK(good.clean());
+  CHECK(good.runs == 1);
+}
+
+TEST_CASE("second-order runs are repeated, too, and the environment may ask for one") {
+  const auto body = [] {
+    return plain([] { return result<void>(); },
+                 [](verb v, int code) { return result<void>(failure(error(v, code))); });
+  };
+  const auto report = shim::sweep(body, {.order = 2, .persistent = false});
+  INFO(report.text());
+  REQUIRE_FALSE(report.clean());  // two failed destroys: the device is closed over the CQ
+  CHECK(report.failures.at(0).replay == "ibv_destroy_cq#5=EBUSY,once;ibv_destroy_cq#6=EBUSY,once");
+  ::setenv("IBVXX_REPLAY", report.failures[0].replay.c_str(), 1);
+  const auto again = shim::sweep(body);
+  ::unsetenv("IBVXX_REPLAY");
+  CHECK(again.replayed);
+  REQUIRE_FALSE(again.clean());
+  CHECK(again.failures.at(0).what == report.failures.at(0).what);
+}
+
+TEST_CASE("a line for a call that the body does not make is told of") {
+  const auto report = shim::sweep(&leaking, replaying("ibv_create_cq#2=ENOMEM,once"));
+  REQUIRE_FALSE(report.clean());
+  CHECK(contains(report.failures.at(0).what, "never fired"));
+}
+
+TEST_CASE("lines that are none are refused with the reason") {
+  CHECK(contains(reason("nonsense"), "\"nonsense\" lacks a part"));
+  CHECK(contains(reason("ibv_create_pq#1=ENOMEM,once"), "names no verb"));
+  CHECK(contains(reason("ibv_free_device_list#1=ENOMEM,once"), "names no verb that a sweep fails"));
+  CHECK(contains(reason("ibv_create_cq#0=ENOMEM,once"), "count from 1"));
+  CHECK(contains(reason("ibv_create_cq#1x=ENOMEM,once"), "count from 1"));
+  CHECK(contains(reason("ibv_create_cq#1=ENONSENSE,once"), "names no errno"));
+  CHECK(contains(reason("ibv_create_cq#1=5000,once"), "names no errno"));
+  CHECK(contains(reason("ibv_create_cq#1=ENOMEM,twice"), "neither once nor always"));
+  CHECK(contains(reason("ibv_create_cq#4=12,once;"), "not refused"));
+}
+
+TEST_CASE("the report for programs: one object a line, and the same every time") {
+  const auto report = shim::sweep(&leaking);
+  const std::string lines = report.json_lines();
+  CHECK(lines == shim::sweep(&leaking).json_lines());
+  CHECK(report.text() == shim::sweep(&leaking).text());
+  std::vector<std::string> each;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = lines.find('\n', begin);
+    each.push_back(lines.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  REQUIRE(each.size() == 1 + 6 + report.failures.size());
+  CHECK(each[0] == "{\"type\":\"summary\",\"runs\":" + std::to_string(report.runs) +
+                       ",\"calls\":6,\"failures\":" + std::to_string(report.failures.size()) +
+                       ",\"clean\":false,\"replayed\":false}");
+  CHECK(each[1] ==
+        "{\"type\":\"verb\",\"verb\":\"ibv_get_device_list\",\"calls\":1,"
+        "\"errnos\":[\"ENOSYS\",\"ENOMEM\"]}");
+  CHECK(each[7].find("{\"type\":\"failure\",\"injected\":\"ibv_open_device (call 2) -> ENOMEM, "
+                     "once\",\"what\":\"nobody told of the error: the body succeeded\","
+                     "\"replay\":\"ibv_open_device#2=ENOMEM,once\"}") == 0);
+}
+
+TEST_CASE("text in the report for programs is escaped") {
+  shim::sweep_report report;
+  report.failures.push_back({"a \"quoted\" \\ thing", "two\nlines", "x"});
+  CHECK(contains(report.json_lines(), "\"a \\\"quoted\\\" \\\\ thing\""));
+  CHECK(contains(report.json_lines(), "\"two\\u000alines\""));
+}
+
+}  // namespace ibvxx::sweep_test

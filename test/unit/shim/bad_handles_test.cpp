@@ -1,0 +1,136 @@
+// Whatever a program passes for an object is answered as an error and told of.
+#include <cstring>
+
+#include "bad_handles.hpp"
+#include "suite.hpp"
+#include "support/trace.hpp"
+
+namespace ibvxx::shim_bad_handles_test {
+
+namespace {
+
+using shim::finding_kind;
+using shim::object_kind;
+using test::every_handle_call;
+using test::handle_call;
+using test::handle_of;
+using o = test::every_object;
+
+struct fixture {
+  shim::session s{{{shim::device_description::hardware()}}};
+  std::optional<o> objects{std::in_place};
+
+  /// Makes one call that must be refused, and returns what was found meanwhile.
+  std::vector<shim::finding> refused_call(const handle_call& one, void* handle) {
+    const std::size_t before = s.findings().size();
+    CHECK(one.call(handle, *objects));
+    auto all = s.findings();
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before));
+    return all;
+  }
+  /// Everything goes as if nothing had been; the findings were looked at.
+  void end() {
+    const std::size_t found = s.findings().size();
+    objects.reset();
+    CHECK(s.live() == 0);
+    CHECK(s.finish().size() == found);
+  }
+};
+
+void check_found(const std::vector<shim::finding>& found,
+                 std::initializer_list<finding_kind> kinds) {
+  INFO(test::lines(found));
+  REQUIRE(found.size() == 1);
+  CHECK(std::count(kinds.begin(), kinds.end(), found[0].kind) == 1);
+}
+
+}  // namespace
+
+TEST_CASE("a null handle is refused and told of by every verb") {
+  fixture f;
+  for (const auto& one : every_handle_call()) {
+    INFO("ibv_" << one.name);
+    check_found(f.refused_call(one, nullptr), {finding_kind::foreign_pointer});
+  }
+  // Whatever else is intercepted takes no object, or is tested by itself.
+  const std::set<verb> others = {verb::get_device_list,
+                                 verb::open_device,
+                                 verb::import_device,
+                                 verb::fork_init,
+                                 verb::is_fork_initialized,
+                                 verb::ack_async_event,
+                                 verb::epoll_create1,
+                                 verb::epoll_ctl,
+                                 verb::fcntl,
+                                 verb::close,
+                                 verb::allocate};
+  for (std::size_t v = 0; v < verb_count; ++v) {
+    const auto one = static_cast<verb>(v);
+    try {
+      static_cast<void>(f.s.at(one));
+    } catch (const std::logic_error&) {
+      continue;
+    }
+    INFO(name(one));
+    CHECK((f.s.calls(one) != 0 || others.count(one) != 0));
+  }
+  f.end();
+}
+
+TEST_CASE("a handle that no verb returned is refused and told of by every verb") {
+  fixture f;
+  alignas(64) static std::byte forged[2048];
+  std::memset(forged, 0x5a, sizeof forged);
+  for (const auto& one : every_handle_call()) {
+    INFO("ibv_" << one.name);
+    check_found(f.refused_call(one, forged), {finding_kind::foreign_pointer});
+  }
+  CHECK(std::all_of(std::begin(forged), std::end(forged),
+                    [](std::byte b) { return b == std::byte{0x5a}; }));
+  f.end();
+}
+
+TEST_CASE("the handle of an object of another kind is refused and told of by every verb") {
+  fixture f;
+  for (const auto& one : every_handle_call()) {
+    INFO("ibv_" << one.name);
+    const auto other = one.kind == object_kind::ah ? object_kind::td : object_kind::ah;
+    check_found(f.refused_call(one, handle_of(*f.objects, other)), {finding_kind::wrong_kind});
+  }
+  f.end();
+}
+
+TEST_CASE("the handle of a destroyed object is refused and told of by every verb") {
+  fixture f;
+  std::vector<std::pair<handle_call, void*>> calls;
+  {
+    o gone;
+    for (auto& one : every_handle_call()) calls.emplace_back(one, handle_of(gone, one.kind));
+  }
+  for (const auto& [one, handle] : calls) {
+    INFO("ibv_" << one.name);
+    check_found(f.refused_call(one, handle),
+                {finding_kind::use_after_destroy, finding_kind::double_destroy});
+  }
+  f.end();
+}
+
+TEST_CASE("a session's handles are refused after its end, without a session and in the next") {
+  std::vector<std::pair<handle_call, void*>> calls;
+  {
+    fixture f;
+    for (auto& one : every_handle_call())
+      if (std::strncmp(one.name, "wr_", 3) != 0)
+        calls.emplace_back(one, handle_of(*f.objects, one.kind));
+    f.end();
+  }
+  fixture next;
+  for (const auto& [one, handle] : calls) {
+    INFO("ibv_" << one.name);
+    CHECK(one.call(handle, *next.objects));
+  }
+  CHECK(next.s.findings().size() >= calls.size());
+  next.end();
+}
+
+}  // namespace ibvxx::shim_bad_handles_test
