@@ -1,7 +1,9 @@
-// ibvxx on one page: open a context, look at what it owns, take it down; then fail every step of
-// that in turn and see that nothing is left. Without an RDMA device it runs on a simulated one.
+// ibvxx on one page: open a context, look at what it owns, take it down; move data from one context
+// to another; then fail every step of the first part in turn and see that nothing is left. Without
+// an RDMA device it runs on a simulated one.
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <ibvxx/format.hpp>
@@ -11,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,7 +50,120 @@ void print_inventory(const rdma_context& context) {
   print_row("registered", "{} bytes, {} region", context.registered_bytes(), owned.regions);
 }
 
-/// Shows a context on a real device, or else on a simulated one.
+/// One end of a connection: a context, memory on it, and a queue pair.
+struct endpoint {
+  rdma_context context;
+  std::span<char> memory;
+  ibv_mr* region = nullptr;  // this and the queue pair belong to the context
+  ibv_qp* qp = nullptr;
+  qp_address address{};
+};
+
+result<endpoint> make_endpoint(std::span<char> memory, std::uint32_t psn) {
+  auto context = rdma_context::open({.comp_channels = 1, .cqs = 1, .notification_cq = false});
+  if (!context) return failure(context.error());
+  auto region = context->register_memory(memory, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  if (!region) return failure(region.error());
+  ibv_qp_init_attr attributes{};
+  attributes.qp_type = IBV_QPT_RC;
+  attributes.send_cq = attributes.recv_cq = context->cq(0);
+  attributes.cap = {.max_send_wr = 4,
+                    .max_recv_wr = 4,
+                    .max_send_sge = 1,
+                    .max_recv_sge = 1,
+                    .max_inline_data = 0};
+  auto qp = context->create_qp(attributes);
+  if (!qp) return failure(qp.error());
+  const qp_address address =
+      local_address(*qp, psn, context->port_attributes(), context->gid().entry.gid);
+  return endpoint{std::move(*context), memory, *region, *qp, address};
+}
+
+/// In real life `peer` comes over the wire: qp_address has a text and a byte form for that.
+result<void> connect(const endpoint& local, const qp_address& peer) {
+  const int port = local.context.port();
+  const auto sgid_index = static_cast<int>(local.context.gid().entry.gid_index);
+  auto to_rtr = rtr_options(local.address, peer, {.port = port, .sgid_index = sgid_index});
+  if (!to_rtr) return failure(to_rtr.error());
+  if (auto done = qp_to_init(local.qp, {.port = port, .access = IBV_ACCESS_REMOTE_WRITE}); !done)
+    return done;
+  if (auto done = qp_to_rtr(local.qp, *to_rtr); !done) return done;
+  return qp_to_rts(local.qp, {.sq_psn = local.address.psn});
+}
+
+ibv_sge piece_of(const endpoint& end, std::size_t offset, std::size_t length) {
+  return {reinterpret_cast<std::uint64_t>(end.memory.data()) + offset,
+          static_cast<std::uint32_t>(length), end.region->lkey};
+}
+
+/// Sleeps until one request of this end is done, and shows it.
+result<void> complete_one(const endpoint& end, const char* what) {
+  ibv_cq* const queues[] = {end.context.cq(0)};
+  auto waiter = cq_waiter::create(end.context.comp_channel(0), queues);
+  if (!waiter) return failure(waiter.error());
+  std::array<ibv_wc, 1> completion{};
+  auto answer = waiter->wait(completion, std::chrono::seconds(5));
+  if (!answer) return failure(answer.error());
+  if (answer->what != cq_waiter::outcome::completions)
+    return failure(error(verb::poll_cq, ETIMEDOUT).explain("no completion of the %s", what));
+  const completion_info& info = describe(completion[0].status);
+  if ((completion[0].opcode & IBV_WC_RECV) != 0)
+    print_row(what, "{}, {} bytes", info.name, completion[0].byte_len);
+  else
+    print_row(what, "{}", info.name);
+  if (info.kind == completion_class::success) return {};
+  return failure(error(verb::poll_cq, EIO).explain("%s: %s", info.name, info.advice));
+}
+
+/// An RDMA write, of which the receiving side sees nothing but its memory, and a send, which takes
+/// a receive there.
+result<void> move_data() {
+  std::array<char, 128> from{}, to{};
+  auto sender = make_endpoint(from, 0x111);
+  if (!sender) return failure(sender.error());
+  auto receiver = make_endpoint(to, 0x222);
+  if (!receiver) return failure(receiver.error());
+  if (auto done = connect(*sender, receiver->address); !done) return done;
+  if (auto done = connect(*receiver, sender->address); !done) return done;
+
+  constexpr std::string_view written = "written", sent = "sent";
+  constexpr std::size_t half = 64;
+  written.copy(from.data(), half);
+  sent.copy(from.data() + half, half);
+
+  ibv_sge whole = piece_of(*receiver, half, half);
+  ibv_recv_wr receive{};
+  receive.sg_list = &whole;
+  receive.num_sge = 1;
+  if (auto posted = post_recv(receiver->qp, &receive); !posted) return posted;
+
+  ibv_sge pieces[] = {piece_of(*sender, 0, written.size()), piece_of(*sender, half, sent.size())};
+  ibv_send_wr write{}, send{};
+  write.sg_list = &pieces[0];
+  write.num_sge = 1;
+  write.opcode = IBV_WR_RDMA_WRITE;
+  write.send_flags = IBV_SEND_SIGNALED;
+  write.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(to.data());
+  write.wr.rdma.rkey = receiver->region->rkey;
+  write.next = &send;
+  send.sg_list = &pieces[1];
+  send.num_sge = 1;
+  send.opcode = IBV_WR_SEND;
+  send.send_flags = IBV_SEND_SIGNALED;
+  if (auto posted = post_send(sender->qp, &write); !posted) return posted;
+
+  if (auto done = complete_one(*sender, "write"); !done) return done;
+  if (auto done = complete_one(*sender, "send"); !done) return done;
+  if (auto done = complete_one(*receiver, "receive"); !done) return done;
+  const std::string_view first(to.data(), written.size()), second(to.data() + half, sent.size());
+  print_row("arrived", "\"{}\", \"{}\"", first, second);
+  if (first != written || second != sent)
+    return failure(error(verb::none, EIO).explain("what arrived is not what was sent"));
+  if (auto gone = sender->context.reset(); !gone) return gone;
+  return receiver->context.reset();
+}
+
+/// Shows a context, and data on its way, on a real device, or else on a simulated one.
 result<void> show() {
   std::optional<shim::session> simulation;  // while it lives, the simulated device is all there is
   auto context = open_and_register();
@@ -59,7 +175,10 @@ result<void> show() {
   }
   fmt::print("A context on {}:\n\n", simulation ? "the simulated device" : "a real device");
   print_inventory(*context);
-  return context->reset();  // the destructor would do, but it cannot return what went wrong
+  // The destructor would do, but it cannot return what went wrong.
+  if (auto gone = context->reset(); !gone) return gone;
+  fmt::print("\nData from one context to another:\n\n");
+  return move_data();
 }
 
 /// What is failed, call by call.

@@ -352,7 +352,13 @@ class rdma_context {
   // Taking down.
 
   [[nodiscard]] qp_registry::clock::time_point deadline() const noexcept {
-    return qp_registry::clock::now() + config_.release_timeout;
+    using clock = qp_registry::clock;
+    const auto now = clock::now();
+    // A timeout beyond what the clock can tell is for ever.
+    return config_.release_timeout <
+                   std::chrono::floor<std::chrono::milliseconds>(clock::time_point::max() - now)
+               ? now + config_.release_timeout
+               : clock::time_point::max();
   }
   void open_gates() noexcept {
     regions_.open(resources_.pd);

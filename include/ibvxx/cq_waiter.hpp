@@ -65,10 +65,10 @@ class cq_waiter {
     if (completions.empty())
       return failure(
           error(verb::poll_cq, EINVAL).on(channel_->context).explain("completions is empty"));
+    // The clock is asked only where there is something to wait for.
+    if (auto found = poll_all(completions); !found || found->what != outcome::timeout) return found;
     const auto began = std::chrono::steady_clock::now();
     for (;;) {
-      if (auto found = poll_all(completions); !found || found->what != outcome::timeout)
-        return found;
       auto armed = arm_all();
       if (!armed) return failure(armed.error());
       if (*armed) {
@@ -77,14 +77,18 @@ class cq_waiter {
       }
       int milliseconds = -1;
       if (timeout >= std::chrono::milliseconds::zero()) {
-        const auto elapsed = std::chrono::steady_clock::now() - began;
-        const auto left = std::chrono::ceil<std::chrono::milliseconds>(timeout - elapsed).count();
+        // Whole milliseconds, rounded down: in a finer unit the longest timeouts do not fit.
+        const auto elapsed =
+            std::chrono::floor<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began);
+        const auto left = (timeout - elapsed).count();
         milliseconds = left <= 0 ? 0 : left < INT_MAX ? static_cast<int>(left) : INT_MAX;
       }
       auto woken = sleep(milliseconds);
       if (!woken) return failure(woken.error());
       if (*woken == wake::stopped) return answer{outcome::stopped, 0, 0};
       if (*woken == wake::nothing && milliseconds == 0) return answer{};
+      if (auto found = poll_all(completions); !found || found->what != outcome::timeout)
+        return found;
     }
   }
 

@@ -1,55 +1,33 @@
-// fmt formatters for what ibvxx and verbs speak of.
+// fmt formatters for what ibvxx and verbs speak of. They take what a string takes: "{:>10}".
 #pragma once
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
-#include <ibvxx/context.hpp>
+#include <ibvxx/context_state.hpp>
 #include <ibvxx/error.hpp>
+#include <ibvxx/format_text.hpp>
+#include <ibvxx/verb.hpp>
 #include <string_view>
 
-namespace ibvxx {
+namespace ibvxx::detail {
 
-/// The text form of a GID, as an IPv6 address; IPv4-mapped GIDs end in the dotted form.
-struct gid_text {
-  explicit gid_text(const ibv_gid& gid) noexcept {
-    ::inet_ntop(AF_INET6, gid.raw, text, sizeof text);
+template <class T>
+struct fmt_formatter : fmt::formatter<fmt::string_view> {
+  template <class Context>
+  auto format(const T& value, Context& context) const {
+    const auto text = text_of(value);
+    const std::string_view view = text;
+    return fmt::formatter<fmt::string_view>::format({view.data(), view.size()}, context);
   }
-  char text[INET6_ADDRSTRLEN] = {};
 };
 
-}  // namespace ibvxx
+}  // namespace ibvxx::detail
 
 template <>
-struct fmt::formatter<ibvxx::verb> : fmt::formatter<fmt::string_view> {
-  template <class Context>
-  auto format(ibvxx::verb v, Context& context) const {
-    return fmt::formatter<fmt::string_view>::format(ibvxx::name(v), context);
-  }
-};
-
+struct fmt::formatter<ibvxx::verb> : ibvxx::detail::fmt_formatter<ibvxx::verb> {};
 template <>
-struct fmt::formatter<ibvxx::error> : fmt::formatter<fmt::string_view> {
-  template <class Context>
-  auto format(const ibvxx::error& e, Context& context) const {
-    char line[ibvxx::error::max_message];
-    return fmt::formatter<fmt::string_view>::format({line, e.message_to(line, sizeof line)},
-                                                    context);
-  }
-};
-
+struct fmt::formatter<ibvxx::error> : ibvxx::detail::fmt_formatter<ibvxx::error> {};
 template <>
-struct fmt::formatter<ibvxx::context_state> : fmt::formatter<fmt::string_view> {
-  template <class Context>
-  auto format(ibvxx::context_state state, Context& context) const {
-    return fmt::formatter<fmt::string_view>::format(ibvxx::name(state), context);
-  }
-};
-
+struct fmt::formatter<ibvxx::context_state> : ibvxx::detail::fmt_formatter<ibvxx::context_state> {};
 template <>
-struct fmt::formatter<ibv_gid> : fmt::formatter<fmt::string_view> {
-  template <class Context>
-  auto format(const ibv_gid& gid, Context& context) const {
-    return fmt::formatter<fmt::string_view>::format(ibvxx::gid_text(gid).text, context);
-  }
-};
+struct fmt::formatter<ibv_gid> : ibvxx::detail::fmt_formatter<ibv_gid> {};

@@ -1,5 +1,5 @@
-// All of ibvxx but what needs another library (format.hpp), exceptions (or_throw.hpp) or the shim
-// (shim.hpp).
+// All of ibvxx but what needs another library (format.hpp; std_format.hpp is its like for
+// std::format), exceptions (or_throw.hpp) or the shim (shim.hpp).
 #pragma once
 
 #include <ibvxx/address.hpp>
@@ -42,3 +42,4 @@
 #include <ibvxx/teardown.hpp>
 #include <ibvxx/text.hpp>
 #include <ibvxx/verb.hpp>
+#include <ibvxx/version.hpp>

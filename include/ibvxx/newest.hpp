@@ -1,14 +1,16 @@
 // Verbs newer than rdma-core 44. Each family is here when the build found it in verbs.h and said
 // so:
 //
-//     IBVXX_HAVE_REG_MR_EX             ibv_reg_mr_ex                        rdma-core 59
-//     IBVXX_HAVE_DMAH                  ibv_alloc_dmah, ibv_dealloc_dmah     rdma-core 59
-//     IBVXX_HAVE_DM_EXPORT_DMABUF_FD   ibv_dm_export_dmabuf_fd              rdma-core 62
-//     IBVXX_HAVE_QUERY_PORT_SPEED      ibv_query_port_speed                 rdma-core 62
-//     IBVXX_HAVE_BUF                   ibv_alloc_buf and its kin            rdma-core 64
-//     IBVXX_HAVE_COMP_CNTR             ibv_create_comp_cntr and its kin     after rdma-core 64
+//     IBVXX_HAVE_REG_MR_EX              ibv_reg_mr_ex                        rdma-core 59
+//     IBVXX_HAVE_DMAH                   ibv_alloc_dmah, ibv_dealloc_dmah     rdma-core 59
+//     IBVXX_HAVE_DM_EXPORT_DMABUF_FD    ibv_dm_export_dmabuf_fd              rdma-core 62
+//     IBVXX_HAVE_QUERY_PORT_SPEED       ibv_query_port_speed                 rdma-core 62
+//     IBVXX_HAVE_BUF                    ibv_alloc_buf and its kin            rdma-core 64
+//     IBVXX_HAVE_EXPORT_BUF_DMABUF_FD   ibv_export_buf_dmabuf_fd             rdma-core 65
+//     IBVXX_HAVE_COMP_CNTR              ibv_create_comp_cntr and its kin     rdma-core 65
 //
-// Absent or 0 means that it is not there.
+// Absent or 0 means that it is not there. Meson, pkg-config and CMake define what they found; with
+// nothing but -I, define those that your rdma-core has.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -181,6 +183,10 @@ struct allocated_buf {
                        static_cast<unsigned>(access));
   return mr;
 }
+
+#endif
+
+#if defined(IBVXX_HAVE_EXPORT_BUF_DMABUF_FD) && IBVXX_HAVE_EXPORT_BUF_DMABUF_FD
 
 /// The buffer as a DMA buffer: a descriptor of its own. ENODATA where it is ordinary memory.
 [[nodiscard]] inline result<unique_fd> export_buf_dmabuf_fd(ref<ibv_buf> buf) noexcept {

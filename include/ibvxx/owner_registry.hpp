@@ -111,10 +111,7 @@ class owner_registry {
   [[nodiscard]] bool shut(clock::time_point deadline = clock::time_point::max()) noexcept {
     std::unique_lock lock(mutex_);
     pd_ = nullptr;
-    const auto empty = [this] { return inside_ == 0; };
-    if (deadline != clock::time_point::max()) return changed_.wait_until(lock, deadline, empty);
-    changed_.wait(lock, empty);
-    return true;
+    return wait_until(lock, deadline, [this] { return inside_ == 0; });
   }
 
   /// Destroys everything, the youngest first; the registry is shut and nobody is inside. Each
@@ -179,6 +176,15 @@ class owner_registry {
   }
 
  private:
+  /// Waits for `done()`; time_point::max() is for ever, which not every wait_until can tell.
+  template <class Done>
+  [[nodiscard]] bool wait_until(std::unique_lock<std::mutex>& lock, clock::time_point deadline,
+                                Done done) {
+    if (deadline != clock::time_point::max()) return changed_.wait_until(lock, deadline, done);
+    changed_.wait(lock, done);
+    return true;
+  }
+
   [[nodiscard]] ibv_pd* enter() noexcept {
     const std::lock_guard lock(mutex_);
     if (pd_) ++inside_;
@@ -234,7 +240,7 @@ class owner_registry {
       const auto one = found->second;
       // Without its index nobody can find it any more, to lease or to remove it.
       node = index_.extract(found);
-      if (!changed_.wait_until(lock, deadline, [&one] { return one->leases == 0; })) {
+      if (!wait_until(lock, deadline, [&one] { return one->leases == 0; })) {
         const unsigned leases = one->leases;
         index_.insert(std::move(node));
         return failure(error(call, EBUSY).explain("%u lease(s) of it are still held", leases));

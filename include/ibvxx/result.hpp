@@ -16,9 +16,11 @@
 #if defined(__cpp_lib_expected) && __cpp_lib_expected >= 202202L
 #include <expected>
 #define IBVXX_RESULT_KIND std_expected
-#else
+#elif __has_include(<tl/expected.hpp>)
 #include <tl/expected.hpp>
 #define IBVXX_RESULT_KIND tl_expected
+#else
+#error "ibvxx needs std::expected (C++23) or tl/expected.hpp (Debian package libexpected-dev)"
 #endif
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {

@@ -45,11 +45,6 @@ void flush_sends(session_state& state, sim_qp& qp) {
   qp.sends.truncate(kept);
 }
 
-void stop_waiting(session_state& state, sim_qp& qp) {
-  qp.waiting = false;
-  std::erase(state.waiting, &qp);
-}
-
 }  // namespace
 
 bool complete(session_state& state, sim_cq& cq, const completion& done, bool solicited) {
@@ -106,7 +101,8 @@ void complete_send(session_state& state, sim_qp& qp, const send_request& request
     done.qp = &qp;
     done.gives_back = std::exchange(qp.unreclaimed, 0);
   }
-  complete(state, *qp.send_cq, done, status != IBV_WC_SUCCESS);
+  // IBA 11.4.2.2 counts every error among the solicited completions; Soft-RoCE does not (measured).
+  complete(state, *qp.send_cq, done, hardware && status != IBV_WC_SUCCESS);
 }
 
 void fail_send(session_state& state, sim_qp& qp, const send_request& request,
@@ -136,6 +132,7 @@ void flush_receives(session_state& state, sim_qp& qp) {
 void enter_error(session_state& state, sim_qp& qp) {
   if (qp.state() == IBV_QPS_ERR) return;
   qp.attr.qp_state = IBV_QPS_ERR;
+  qp.attr.sq_draining = 0;
   stop_waiting(state, qp);
   flush_sends(state, qp);
   flush_receives(state, qp);
@@ -143,8 +140,16 @@ void enter_error(session_state& state, sim_qp& qp) {
   if (qp.srq && qp.context->as_hardware()) raise_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
+void tell_drained(sim_qp& qp) {
+  qp.attr.sq_draining = 0;
+  // Soft-RoCE tells of every drained queue, asked or not (measured).
+  if (!qp.context->as_hardware() || qp.attr.en_sqd_async_notify != 0)
+    raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+}
+
 void forget_work(session_state& state, sim_qp& qp) {
   stop_waiting(state, qp);
+  qp.attr.sq_draining = 0;
   qp.sends.clear();
   qp.receives.clear();
   qp.unreclaimed = qp.slots_in_use = 0;

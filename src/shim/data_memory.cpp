@@ -121,9 +121,12 @@ memory_fault find_remote(sim_device& device, const sim_qp& qp, std::uint32_t rke
 
 void copy(const segment_list& from, const segment& to) noexcept {
   std::byte* next = to.bytes;
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    copy_bytes(from[i].bytes, next, from[i].length);
-    if (next) next += from[i].length;
+  std::uint64_t left = to.length;
+  for (std::size_t i = 0; i < from.size() && left != 0; ++i) {
+    const std::uint64_t length = std::min(left, from[i].length);
+    copy_bytes(from[i].bytes, next, length);
+    if (next) next += length;
+    left -= length;
   }
 }
 

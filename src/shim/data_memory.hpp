@@ -58,7 +58,8 @@ enum class memory_fault : std::uint8_t { none, key, range, access };
                                        std::uint64_t address, std::uint64_t length, unsigned access,
                                        segment& found) noexcept;
 
-/// Copies all of `from` to the first bytes of `to`. The two may overlap. Each byte is copied once.
+/// Copies all of `from` to the first bytes of `to`, or as much as fits. The two may overlap. Each
+/// byte is copied once.
 void copy(const segment_list& from, const segment_list& to) noexcept;
 void copy(const segment_list& from, const segment& to) noexcept;
 void copy(const segment& from, const segment_list& to) noexcept;

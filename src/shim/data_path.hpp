@@ -23,11 +23,16 @@ void submit(session_state& state, sim_qp& qp, const send_request& request);
 bool run_send_queue(session_state& state, sim_qp& qp);
 
 /// Gives every request that waits for somebody else another try. To be called when a receive was
-/// posted, and when a queue pair came up, broke or went.
+/// posted, when a queue pair came up, broke or went, and when a port or device did.
 void retry_waiting(session_state& state);
+
+/// It waits for nobody any more.
+void stop_waiting(session_state& state, sim_qp& qp);
 
 /// The queue pair breaks: state ERR, and what is queued is flushed.
 void enter_error(session_state& state, sim_qp& qp);
+/// The send queue of a queue pair in SQD has drained: the event, where it was asked for.
+void tell_drained(sim_qp& qp);
 /// Forgets what is queued, without completions: on the way to RESET, and when it is destroyed.
 void forget_work(session_state& state, sim_qp& qp);
 /// Receives of a queue pair in state ERR are flushed.

@@ -30,6 +30,11 @@ void wait(session_state& state, sim_qp& qp) {
   state.waiting.push_back(&qp);
 }
 
+/// In SQD only what had begun before goes on.
+[[nodiscard]] bool may_go_on(const sim_qp& qp) noexcept {
+  return qp.state() == IBV_QPS_RTS || (qp.state() == IBV_QPS_SQD && qp.attr.sq_draining != 0);
+}
+
 void take(session_state& state, sim_qp& qp, const send_request& request) {
   if (qp.context->as_hardware()) ++qp.slots_in_use;
   switch (qp.state()) {
@@ -48,6 +53,11 @@ void take(session_state& state, sim_qp& qp, const send_request& request) {
 
 }  // namespace
 
+void stop_waiting(session_state& state, sim_qp& qp) {
+  qp.waiting = false;
+  std::erase(state.waiting, &qp);
+}
+
 void submit(session_state& state, sim_qp& qp, const send_request& request) {
   if (state.completions.empty()) [[likely]]
     return take(state, qp, request);
@@ -58,7 +68,7 @@ void submit(session_state& state, sim_qp& qp, const send_request& request) {
 
 bool run_send_queue(session_state& state, sim_qp& qp) {
   bool moved = false;
-  while (!qp.sends.empty() && qp.state() == IBV_QPS_RTS) {
+  while (!qp.sends.empty() && may_go_on(qp)) {
     qp.first_is_running = true;
     const progress made = execute(state, qp, qp.sends.front().request);
     qp.first_is_running = false;
@@ -68,11 +78,12 @@ bool run_send_queue(session_state& state, sim_qp& qp) {
     }
     qp.sends.pop();
     moved = true;
+    if (qp.attr.sq_draining != 0) {
+      stop_waiting(state, qp);
+      tell_drained(qp);
+    }
   }
-  if (qp.waiting && qp.sends.empty()) {
-    qp.waiting = false;
-    std::erase(state.waiting, &qp);
-  }
+  if (qp.waiting && qp.sends.empty()) stop_waiting(state, qp);
   return moved;
 }
 

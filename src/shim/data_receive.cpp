@@ -61,15 +61,17 @@ bool can_receive(sim_qp& qp, std::uint32_t srq_number) noexcept {
   return queue.requests && !queue.requests->empty();
 }
 
-void fail_receive(session_state& state, sim_qp& qp, std::uint32_t srq_number,
+void fail_receive(session_state& state, sim_qp& qp, const send_request& request,
                   ibv_wc_status status) {
-  const receive_queue queue = find_queue(qp, srq_number);
+  const receive_queue queue = find_queue(qp, request.remote_srq);
   completion done{};
   done.wc.wr_id = queue.requests->front().wr_id;
   done.wc.status = status;
   done.wc.qp_num = qp.verbs.qp_num;
   queue.requests->pop();
-  complete(state, *queue.cq, done, true);
+  // As for sends: on Soft-RoCE it is the message that decides (measured).
+  const bool solicited = qp.context->as_hardware() || (request.flags & IBV_SEND_SOLICITED) != 0;
+  complete(state, *queue.cq, done, solicited);
   if (queue.srq) watch_limit(*queue.srq);
   enter_error(state, qp);
 }
@@ -83,7 +85,7 @@ arrival receive(session_state& state, sim_qp& qp, const message& arriving) {
     rule = state.completions.find(state.completions.decide(qp, true, request.opcode));
   if (rule) ++rule->fired;
   if (rule && !rule->lost) {
-    fail_receive(state, qp, request.remote_srq, rule->status);
+    fail_receive(state, qp, request, rule->status);
     return arrival::broken;
   }
   const receive_request& posted = queue.requests->front();
@@ -102,14 +104,14 @@ arrival receive(session_state& state, sim_qp& qp, const message& arriving) {
       copy(arriving.payload, target);
     } else {
       if (fault == memory_fault::none) copy_head(qp, arriving, room, target);
-      fail_receive(state, qp, request.remote_srq, receive_status(qp, too_long));
+      fail_receive(state, qp, request, receive_status(qp, too_long));
       return too_long ? arrival::too_long : arrival::broken;
     }
   }
   const bool invalidates = request.opcode == IBV_WR_SEND_WITH_INV;
   if (invalidates && !invalidate(*qp.context->device, request.immediate, &qp)) {
     // The sender is told nothing: its data has arrived (measured).
-    fail_receive(state, qp, request.remote_srq, IBV_WC_REM_INV_REQ_ERR);
+    fail_receive(state, qp, request, IBV_WC_REM_INV_REQ_ERR);
     return arrival::taken;
   }
   const bool immediate =

@@ -48,13 +48,6 @@ constexpr std::uint64_t longest_message = std::uint64_t{1} << 31;  // IBA 9.7.7:
   return memory_fault::none;
 }
 
-/// Packets that a message takes, each of which has a sequence number.
-[[nodiscard]] std::uint32_t packets(const sim_qp& qp, const send_request& request) noexcept {
-  if (is_atomic(request.opcode)) return 1;
-  const std::uint64_t mtu = std::uint64_t{128} << qp.attr.path_mtu;
-  return request.length <= mtu ? 1 : static_cast<std::uint32_t>((request.length + mtu - 1) / mtu);
-}
-
 progress fail(session_state& state, sim_qp& qp, const send_request& request, ibv_wc_status status) {
   fail_send(state, qp, request, status);
   return progress::done;
@@ -112,6 +105,9 @@ progress execute_acknowledged(session_state& state, sim_qp& qp, const send_reque
     case sequence::expected:
       break;
   }
+  // An answer of more packets than there is room for in the sequence is none (measured).
+  if (request.opcode == IBV_WR_RDMA_READ && packets(*peer, request) > count)
+    return unanswered(state, qp, request);
   // Acknowledgements go to the queue pair that the peer believes to be connected to.
   const bool heard = peer->attr.dest_qp_num == qp.verbs.qp_num;
   const reply answer = respond(state, *peer, qp, request, local);
@@ -169,6 +165,12 @@ progress execute_datagram(session_state& state, sim_qp& qp, const send_request& 
 
 }  // namespace
 
+std::uint32_t packets(const sim_qp& qp, const send_request& request) noexcept {
+  if (is_atomic(request.opcode)) return 1;
+  const std::uint64_t mtu = path_mtu(qp);
+  return request.length <= mtu ? 1 : static_cast<std::uint32_t>((request.length + mtu - 1) / mtu);
+}
+
 progress execute(session_state& state, sim_qp& qp, const send_request& request) {
   if (completion_rule* rule = state.completions.find(request.rule))
     if (!rule->lost && !rule->after_effect) {
@@ -186,6 +188,10 @@ progress execute(session_state& state, sim_qp& qp, const send_request& request) 
   if (request.opcode == IBV_WR_BIND_MW)
     return bind(qp, request) ? succeed(state, qp, request)
                              : fail(state, qp, request, IBV_WC_MW_BIND_ERR);
+  // Without a link Soft-RoCE finds no way to send a packet, and says so at once (measured).
+  const port_description* port = find_port(*qp.context->device, qp.attr.port_num);
+  if (!qp.context->as_hardware() && port && port->state != IBV_PORT_ACTIVE)
+    return fail(state, qp, request, IBV_WC_LOC_QP_OP_ERR);
   switch (qp.verbs.qp_type) {
     case IBV_QPT_UD:
       return execute_datagram(state, qp, request);

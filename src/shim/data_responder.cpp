@@ -36,9 +36,15 @@ reply refuse(session_state& state, sim_qp& peer, reply answer) {
   return answer;
 }
 
+/// The flag makes the list of pieces mean something else, so that an answer finds no place
+/// (measured).
+[[nodiscard]] bool is_inline(const send_request& request) noexcept {
+  return (request.flags & IBV_SEND_INLINE) != 0 && request.length != 0;
+}
+
 reply read(sim_qp& qp, const send_request& request, const segment& remote) {
   segment_list target;
-  if ((request.flags & IBV_SEND_INLINE) != 0 && request.length != 0) return reply::local_fault;
+  if (is_inline(request)) return reply::local_fault;
   if (find_local(*qp.context->device, qp.domain, request.sges, request.sge_count, true, target) !=
       memory_fault::none)
     return reply::local_fault;
@@ -60,11 +66,19 @@ reply change(sim_qp& qp, const send_request& request, const segment& remote) {
     }
   }
   segment_list target;
+  if (is_inline(request)) return reply::local_fault;
   if (find_local(*qp.context->device, qp.domain, request.sges, request.sge_count, true, target,
                  sizeof before) != memory_fault::none)
     return reply::local_fault;
   copy(segment{reinterpret_cast<std::byte*>(&before), sizeof before}, target);
   return reply::executed;
+}
+
+/// A write that is longer than the smaller path MTU of two that differ is cut into packets that the
+/// other side does not expect: each but the last must be as long as its own MTU. Sends are taken
+/// however they are cut (rxe_resp.c; measured).
+[[nodiscard]] bool is_miscut(const sim_qp& peer, const sim_qp& qp, std::uint64_t length) noexcept {
+  return peer.attr.path_mtu != qp.attr.path_mtu && length > std::min(path_mtu(peer), path_mtu(qp));
 }
 
 reply meet_receive(session_state& state, sim_qp& peer, const send_request& request,
@@ -102,26 +116,35 @@ reply respond(session_state& state, sim_qp& peer, sim_qp& qp, const send_request
   if ((atomic || request.opcode == IBV_WR_RDMA_READ) && peer.attr.max_dest_rd_atomic == 0)
     return refuse(state, peer, reply::invalid_request);
   if (atomic && request.remote_address % 8 != 0) return refuse(state, peer, reply::invalid_request);
-  if (takes_a_receive(request.opcode) && !can_receive(peer, request.remote_srq))
-    return reply::not_ready;
+  // A send takes its receive with the first packet, a write with immediate with the last.
+  const std::uint32_t count = packets(qp, request);
+  const bool takes = takes_a_receive(request.opcode);
+  const bool takes_first = takes && (count == 1 || !is_write(request.opcode));
+  const bool ready = !takes || can_receive(peer, request.remote_srq);
+  if (takes_first && !ready) return reply::not_ready;
+  const auto fail_write = [&](reply answer, ibv_wc_status status) {
+    if (takes_first && peer.verbs.qp_type != IBV_QPT_UC) fail_receive(state, peer, request, status);
+    return refuse(state, peer, answer);
+  };
   // What moves no byte needs no key (measured).
   segment remote{nullptr, 0};
   const std::uint64_t length = atomic ? sizeof(std::uint64_t) : request.length;
   if (access != 0 && length != 0 &&
       find_remote(*peer.context->device, peer, request.rkey, request.remote_address, length, access,
-                  remote) != memory_fault::none) {
-    const bool takes = request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    if (takes && peer.verbs.qp_type != IBV_QPT_UC)
-      fail_receive(state, peer, request.remote_srq, IBV_WC_REM_ACCESS_ERR);
-    return refuse(state, peer, reply::access_violation);
-  }
+                  remote) != memory_fault::none)
+    return fail_write(reply::access_violation, IBV_WC_REM_ACCESS_ERR);
+  if (is_write(request.opcode) && is_miscut(peer, qp, length))
+    return fail_write(reply::invalid_request, IBV_WC_REM_INV_REQ_ERR);
   if (atomic && remote.bytes && reinterpret_cast<std::uintptr_t>(remote.bytes) % 8 != 0)
     return refuse(state, peer, reply::invalid_request);
   if (atomic) return change(qp, request, remote);
   if (request.opcode == IBV_WR_RDMA_READ) return read(qp, request, remote);
-  if (is_write(request.opcode)) copy(local, remote);
-  return takes_a_receive(request.opcode) ? meet_receive(state, peer, request, local)
-                                         : reply::executed;
+  if (is_write(request.opcode)) {
+    if (!ready) remote.length = (count - 1) * path_mtu(qp);  // all but the last packet (measured)
+    copy(local, remote);
+  }
+  if (!ready) return reply::not_ready;
+  return takes ? meet_receive(state, peer, request, local) : reply::executed;
 }
 
 }  // namespace ibvxx::shim

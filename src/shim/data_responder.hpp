@@ -12,6 +12,13 @@ namespace ibvxx::shim {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+/// Bytes of a full packet on a queue pair's path.
+[[nodiscard]] inline std::uint64_t path_mtu(const sim_qp& qp) noexcept {
+  return std::uint64_t{128} << qp.attr.path_mtu;
+}
+/// Packets that a message takes on that path, each of which has a sequence number.
+[[nodiscard]] std::uint32_t packets(const sim_qp& qp, const send_request& request) noexcept;
+
 /// What a responder makes of a message.
 enum class reply : std::uint8_t {
   executed,
@@ -45,8 +52,10 @@ enum class arrival : std::uint8_t { taken, nothing_posted, too_long, broken, com
 
 /// Whether a receive is posted for a message that may name an SRQ.
 [[nodiscard]] bool can_receive(sim_qp& qp, std::uint32_t srq_number) noexcept;
-/// Completes the next receive with an error, and the queue pair breaks.
-void fail_receive(session_state& state, sim_qp& qp, std::uint32_t srq_number, ibv_wc_status status);
+/// Completes the next receive, which `request` would have taken, with an error, and the queue pair
+/// breaks.
+void fail_receive(session_state& state, sim_qp& qp, const send_request& request,
+                  ibv_wc_status status);
 /// Takes the next receive, copies, and completes. Where that goes wrong the queue pair breaks.
 [[nodiscard]] arrival receive(session_state& state, sim_qp& qp, const message& arriving);
 

@@ -15,11 +15,14 @@ namespace {
 }
 
 /// What a region must be for a window with this access and range (rxe_check_bind_mw; measured).
-[[nodiscard]] bool can_hold(const sim_mr& region, const send_request& r) noexcept {
+[[nodiscard]] bool can_hold(const sim_qp& qp, const sim_mr& region,
+                            const send_request& r) noexcept {
   constexpr unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED;
   constexpr unsigned writers = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-  if ((region.access & IBV_ACCESS_MW_BIND) == 0 || (r.window_access & ~remote) != 0) return false;
+  if ((region.access & IBV_ACCESS_MW_BIND) == 0) return false;
+  // Soft-RoCE passes over the bits that make no sense for a window (measured).
+  if (qp.context->as_hardware() && (r.window_access & ~remote) != 0) return false;
   if ((r.window_access & writers) != 0 && (region.access & IBV_ACCESS_LOCAL_WRITE) == 0)
     return false;
   return r.window_address >= region.iova && r.window_address - region.iova <= region.length &&
@@ -40,7 +43,7 @@ bool bind(sim_qp& qp, const send_request& r) noexcept {
   const bool withdraws = r.window_length == 0;
   if (withdraws && !first_type) return false;
   if (!withdraws) {
-    if (!r.region || !known(device, *r.region) || !can_hold(*r.region, r)) return false;
+    if (!r.region || !known(device, *r.region) || !can_hold(qp, *r.region, r)) return false;
     // Soft-RoCE does not look at the region's domain (measured).
     if (qp.context->as_hardware() && r.region->domain != window.domain) return false;
   }

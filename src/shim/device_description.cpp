@@ -162,8 +162,13 @@ std::vector<std::shared_ptr<sim_device>> make_devices(const simulated& machine) 
     const std::string node = "uverbs" + std::to_string(devices.size());
     described.name.copy(verbs.name, sizeof verbs.name - 1);
     node.copy(verbs.dev_name, sizeof verbs.dev_name - 1);
-    ("/sys/class/infiniband_verbs/" + node).copy(verbs.dev_path, sizeof verbs.dev_path - 1);
-    ("/sys/class/infiniband/" + described.name).copy(verbs.ibdev_path, sizeof verbs.ibdev_path - 1);
+    // Not operator+: GCC 12 warns of it under -O3, wrongly (GCC bug 105329).
+    std::string("/sys/class/infiniband_verbs/")
+        .append(node)
+        .copy(verbs.dev_path, sizeof verbs.dev_path - 1);
+    std::string("/sys/class/infiniband/")
+        .append(described.name)
+        .copy(verbs.ibdev_path, sizeof verbs.ibdev_path - 1);
     devices.push_back(std::move(device));
   }
   return devices;

@@ -168,6 +168,17 @@ void wr_atomic_fetch_add(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t addres
   if (const subject one = latest(qp)) one.request().compare_or_add = add;
 }
 
+/// Not in every verbs.h. No device knows the request yet, so it is one that fails.
+template <class Extended>
+void install_atomic_write(Extended& qp) noexcept {
+  if constexpr (requires { qp.wr_atomic_write; })
+    qp.wr_atomic_write = [](ibv_qp_ex* handle, std::uint32_t rkey, std::uint64_t address,
+                            const void*) {
+      constexpr int atomic_write = 15;  // IBV_WR_ATOMIC_WRITE
+      begin_rdma(handle, static_cast<ibv_wr_opcode>(atomic_write), rkey, address);
+    };
+}
+
 /// Looks objects up, which takes the lock for a moment. Not a verb of its own: the batch is.
 template <class Sim>
 [[nodiscard]] Sim* look_up(const void* handle) noexcept {
@@ -317,6 +328,7 @@ void install_building(sim_qp& made, std::uint64_t operations) noexcept {
   if (asked(IBV_QP_EX_WITH_LOCAL_INV)) qp.wr_local_inv = &wr_local_inv;
   if (asked(IBV_QP_EX_WITH_BIND_MW)) qp.wr_bind_mw = &wr_bind_mw;
   if (asked(IBV_QP_EX_WITH_SEND_WITH_INV)) qp.wr_send_inv = &wr_send_inv;
+  if (asked(1U << 12)) install_atomic_write(qp);  // IBV_QP_EX_WITH_ATOMIC_WRITE
   qp.wr_set_ud_addr = &wr_set_ud_addr;
   if (made.xrc_domain || made.context->offers().xrc) qp.wr_set_xrc_srqn = &wr_set_xrc_srqn;
   qp.wr_set_inline_data = &wr_set_inline_data;

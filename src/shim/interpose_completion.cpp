@@ -32,8 +32,8 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
 }
 
 [[nodiscard]] std::shared_ptr<sim_cq> make_queue(const call& c, sim_context& owner,
-                                                 std::uint32_t cqe, void* cq_context,
-                                                 ibv_comp_channel* channel,
+                                                 std::uint32_t cqe, std::uint32_t vector,
+                                                 void* cq_context, ibv_comp_channel* channel,
                                                  sim_comp_channel* events) {
   auto made = std::make_shared<sim_cq>();
   made->context = &owner;
@@ -44,6 +44,7 @@ int req_notify_cq(ibv_cq* cq, int solicited_only) {
   made->verbs.cq_context = cq_context;
   made->verbs.handle = handle_of(c);
   made->verbs.cqe = static_cast<int>(queue_capacity(cqe));
+  made->completion_vector = static_cast<int>(vector);
   return made;
 }
 
@@ -79,7 +80,8 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
     return c.refuse_pointer(EOPNOTSUPP);
   if (const int code = check_sizes(*owner, attributes->cqe, attributes->comp_vector))
     return c.refuse_pointer(code);
-  auto made = make_queue(c, *owner, attributes->cqe, attributes->cq_context, channel, events);
+  auto made = make_queue(c, *owner, attributes->cqe, attributes->comp_vector,
+                         attributes->cq_context, channel, events);
   made->is_extended = true;
   made->ignores_overrun = (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
   made->single_threaded = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
@@ -160,7 +162,8 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
   if (const int code = check_sizes(*owner, static_cast<std::uint32_t>(cqe),
                                    static_cast<std::uint32_t>(comp_vector)))
     return c.refuse_pointer(code);
-  auto made = make_queue(c, *owner, static_cast<std::uint32_t>(cqe), cq_context, channel, events);
+  auto made = make_queue(c, *owner, static_cast<std::uint32_t>(cqe),
+                         static_cast<std::uint32_t>(comp_vector), cq_context, channel, events);
   enroll(c, made, &made->verbs, *owner->device, {c.record_of(context), c.record_of(channel)});
   return &made->verbs;
 }

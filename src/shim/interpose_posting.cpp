@@ -76,11 +76,13 @@ int bind_mw(ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
   auto* qp = c.use<sim_qp>(handle);
   auto* window = qp ? c.use<sim_mw>(mw) : nullptr;
   if (!window || c.failing() || !c.given(bind, "mw_bind")) return c.refuse_code();
-  // providers/rxe: a zero-based window is refused (measured).
-  if ((bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0) return EINVAL;
+  // The providers leave what they refuse in errno too (measured; providers/mlx5). A zero-based
+  // window is refused (measured).
+  if ((bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0)
+    return call::from_kernel(EINVAL);
   if (c.state().strict) find_wrong_state(c, *qp, false);
-  if (const int code = check_sending(*qp)) return code;
-  if (send_slots_left(*qp) == 0) return ENOMEM;
+  if (const int code = check_sending(*qp)) return call::from_kernel(code);
+  if (send_slots_left(*qp) == 0) return call::from_kernel(ENOMEM);
   ibv_send_wr wr{};
   wr.wr_id = bind->wr_id;
   wr.opcode = IBV_WR_BIND_MW;

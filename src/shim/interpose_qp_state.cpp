@@ -115,14 +115,22 @@ void enter(session_state& state, sim_qp& qp, ibv_qp_state to) {
   const ibv_qp_state from = qp.state();
   if (to == IBV_QPS_ERR) {
     enter_error(state, qp);
+    // Receives that came after the first time (measured).
+    if (from == IBV_QPS_ERR) flush_receives(state, qp);
   } else {
     qp.attr.qp_state = to;
     if (to == IBV_QPS_RESET) forget_work(state, qp);
   }
-  // Soft-RoCE tells of every drained queue, asked or not (measured).
-  const bool told = !qp.context->as_hardware() || qp.attr.en_sqd_async_notify != 0;
-  if (from == IBV_QPS_RTS && to == IBV_QPS_SQD && told) raise_qp_event(qp, IBV_EVENT_SQ_DRAINED);
-  if (to == IBV_QPS_RTS) static_cast<void>(run_send_queue(state, qp));
+  if (from == IBV_QPS_RTS && to == IBV_QPS_SQD) {
+    // What has begun must end first; on Soft-RoCE a request that nobody answered has not
+    // (measured).
+    const bool drains = qp.waiting && qp.context->as_hardware();
+    if (!drains) stop_waiting(state, qp);
+    qp.attr.sq_draining = drains ? 1 : 0;
+    if (!drains) tell_drained(qp);
+  }
+  // What was posted in SQD: on Soft-RoCE nothing begins it before the next request (measured).
+  if (to == IBV_QPS_RTS && qp.context->as_hardware()) static_cast<void>(run_send_queue(state, qp));
   retry_waiting(state);
 }
 
@@ -153,7 +161,9 @@ int check_address(const sim_context& context, const ibv_ah_attr& address) noexce
   const ibv_gid& destination = address.grh.dgid;
   if (is_zero(destination)) return EINVAL;
   if (destination.raw[0] == 0xff) return 0;  // multicast goes with either family
-  return is_v4_gid(destination) == is_v4_gid(port->gids[index].gid) ? 0 : EINVAL;
+  if (is_v4_gid(destination) != is_v4_gid(port->gids[index].gid)) return EINVAL;
+  // The kernel looks for the way at once (ib_resolve_eth_dmac; measured).
+  return port->state == IBV_PORT_ACTIVE ? 0 : ENETUNREACH;
 }
 
 void install_qp_state_operations(verbs_context& context) noexcept {

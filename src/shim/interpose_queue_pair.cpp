@@ -25,7 +25,7 @@ struct wanted {
   ibv_rwq_ind_table* table = nullptr;
   bool signal_all;
   bool extended = false;
-  std::uint64_t operations = 0;
+  std::uint64_t operations = 0;  // that can be posted call by call; 0: none
 };
 
 /// rxe_qp_chk_init and the kernel's own checks of the type (measured).
@@ -119,7 +119,7 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   made->is_extended = w.extended;
   give_sizes(*made, w);
   made->attr.path_mtu = IBV_MTU_256;  // rxe_qp_init_misc (measured)
-  if (w.extended) install_building(*made, w.operations);
+  if (w.operations != 0) install_building(*made, w.operations);
   ibv_qp& verbs = made->verbs;
   verbs.context = &context.verbs.context;
   verbs.qp_context = w.qp_context;
@@ -159,10 +159,13 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   constexpr std::uint64_t acknowledged =
       unacknowledged | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV;
+  // IBV_QP_EX_WITH_ATOMIC_WRITE, not in every verbs.h: Soft-RoCE's provider knows it, Linux 6.1
+  // not.
+  constexpr std::uint64_t atomic_write = 1U << 12;
   std::uint64_t possible = 0;
   switch (a.qp_type) {
     case IBV_QPT_RC:
-      possible = acknowledged;
+      possible = context.as_hardware() ? acknowledged : acknowledged | atomic_write;
       break;
     case IBV_QPT_XRC_SEND:
       possible = offers.xrc ? acknowledged : 0;
@@ -195,10 +198,10 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* a) {
            .signal_all = a->sq_sig_all != 0};
   if (has(IBV_QP_INIT_ATTR_XRCD)) w.xrcd = a->xrcd;
   if (has(IBV_QP_INIT_ATTR_IND_TABLE)) w.table = a->rwq_ind_tbl;
-  if (has(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) {
-    w.extended = true;
-    w.operations = a->send_ops_flags;
-  }
+  if (has(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) w.operations = a->send_ops_flags;
+  // Of Soft-RoCE's every queue pair made by this call has the extended face, though it may be empty
+  // (measured).
+  w.extended = !owner->as_hardware() || has(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS);
   if (!w.pd && w.type != IBV_QPT_XRC_RECV) return c.refuse_pointer();
   return create(c, *owner, w);
 }

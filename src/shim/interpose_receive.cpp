@@ -42,7 +42,11 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* a) {
   if ((a->comp_mask & ~known) != 0) return c.refuse_pointer(EOPNOTSUPP);
   const auto has = [a](unsigned bit) noexcept { return (a->comp_mask & bit) != 0; };
   const ibv_srq_type type = has(IBV_SRQ_INIT_ATTR_TYPE) ? a->srq_type : IBV_SRQT_BASIC;
-  // Soft-RoCE's provider and the kernel refuse the other types with EINVAL (measured).
+  // Soft-RoCE's driver refuses the other types, where it gets to see them: what is incomplete the
+  // kernel has refused before (measured).
+  if (type == IBV_SRQT_TM && !offers.tag_matching && has(IBV_SRQ_INIT_ATTR_CQ) &&
+      has(IBV_SRQ_INIT_ATTR_TM))
+    return c.refuse_pointer(EOPNOTSUPP);
   if (type == IBV_SRQT_XRC  ? !offers.xrc
       : type == IBV_SRQT_TM ? !offers.tag_matching
                             : type != IBV_SRQT_BASIC)

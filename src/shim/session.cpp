@@ -128,6 +128,11 @@ std::size_t session::live(object_kind kind) const {
   return engine::look().state.objects.live(kind);
 }
 
+int session::completion_vector(const ibv_cq* cq) const {
+  const engine::unseen quiet;
+  return find<sim_cq>(engine::look().state, cq).completion_vector;
+}
+
 std::vector<finding> session::findings() const {
   const engine::unseen quiet;
   return engine::look().state.objects.findings();

@@ -87,6 +87,7 @@ struct sim_cq {
   bool is_extended = false;
   bool ignores_overrun = false;
   bool single_threaded = false;
+  int completion_vector = 0;
   bool armed = false;
   bool armed_solicited_only = false;
   event_balance completion_events{};

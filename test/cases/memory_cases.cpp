@@ -1,5 +1,5 @@
-// Cases from the field: memory. Registration from many threads and against stalls is in
-// fault/registration_test.cpp (33).
+// Cases from the field: memory. More of registering from many threads is in
+// fault/registration_test.cpp.
 #include <sys/eventfd.h>
 
 #include "suite.hpp"
@@ -54,6 +54,75 @@ TEST_CASE(
     if (mr) CHECK(mr->reset());
   }
   CHECK(pd.reset());
+  CHECK(context.reset());
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE(
+    "case 33: a registration that stalls in the kernel holds up neither another one nor the state, "
+    "only "
+    "reset()") {
+  shim::session s;
+  rdma_context context({});
+  REQUIRE(context.enable());
+  std::byte memory[64];
+  std::atomic<bool> stalled{false}, go{false}, reset_done{false};
+  s.at(verb::reg_mr).run([&] {
+    stalled = true;
+    while (!go) std::this_thread::yield();
+  });
+  std::thread slow(
+      [&] { CHECK(context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE)); });
+  while (!stalled) std::this_thread::yield();
+  const auto overlapping = context.register_memory(std::span(memory, 32), IBV_ACCESS_LOCAL_WRITE);
+  CHECK(overlapping);
+  CHECK(context.state() == context_state::enabled);
+
+  std::thread reset([&] {
+    CHECK(context.reset());
+    reset_done = true;
+  });
+  while (context.state() != context_state::releasing) std::this_thread::yield();
+  while (context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE))
+    std::this_thread::yield();
+  CHECK_FALSE(reset_done);
+  go = true;
+  slow.join();
+  reset.join();
+  CHECK(context.owned().total() == 0);
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE(
+    "case 33: one range registered by two threads at once has two keys; a failure leaves none") {
+  shim::session s;
+  auto context = or_throw(rdma_context::open({}));
+  std::byte memory[128];
+  constexpr int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  std::atomic<bool> stalled{false}, go{false};
+  s.at(verb::reg_mr).run([&] {
+    stalled = true;
+    while (!go) std::this_thread::yield();
+  });
+  ibv_mr* first = nullptr;
+  std::thread slow(
+      [&] { first = context.register_memory(std::span(memory), access).value_or(nullptr); });
+  while (!stalled) std::this_thread::yield();
+  const auto second = context.register_memory(std::span(memory).subspan(64), access);
+  s.fail(verb::reg_mr).with(ENOMEM);
+  const auto third = context.register_memory(std::span(memory), access);
+  go = true;
+  slow.join();
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->lkey != (*second)->lkey);
+  CHECK(first->rkey != (*second)->rkey);
+  REQUIRE_FALSE(third);
+  CHECK(third.error().code() == ENOMEM);
+  CHECK(context.owned().regions == 2);
+  CHECK(context.unregister_memory(first));
+  CHECK(context.unregister_memory(*second));
+  CHECK(s.live(shim::object_kind::mr) == 0);
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }

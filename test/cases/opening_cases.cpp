@@ -65,4 +65,25 @@ TEST_CASE(
   CHECK(s.finish().empty());
 }
 
+TEST_CASE(
+    "case 2: three devices, the second's port down: it opens paused, and memory can be registered "
+    "on it") {
+  shim::session s(
+      {{{.name = "a"}, {.name = "b", .ports = {{.state = IBV_PORT_DOWN}}}, {.name = "c"}}});
+  std::vector<rdma_context> contexts;
+  for (const char* name : {"a", "b", "c"})
+    contexts.push_back(or_throw(rdma_context::open({.device_name = name})));
+  CHECK(contexts[0].state() == context_state::enabled);
+  CHECK(contexts[1].state() == context_state::paused);
+  CHECK(contexts[2].state() == context_state::enabled);
+  std::byte memory[64];
+  for (auto& context : contexts) {
+    CHECK(context.ready());
+    CHECK(context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE));
+  }
+  CHECK(std::string(contexts[1].device()->device->name) == "b");
+  for (auto& context : contexts) CHECK(context.reset());
+  CHECK(s.finish().empty());
+}
+
 }  // namespace ibvxx::opening_cases

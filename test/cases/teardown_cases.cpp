@@ -164,6 +164,27 @@ TEST_CASE("case 14: a lease that is not given back bounds reset(), which then ch
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("case 14: the longest release_timeout is for ever, not none") {
+  shim::session s;
+  auto context =
+      or_throw(rdma_context::open({.release_timeout = std::chrono::milliseconds::max()}));
+  ibv_qp* const qp = new_qp(context);
+  std::atomic<bool> leased{false}, go{false};
+  std::thread user([&] {
+    auto lease = context.use_qp(qp);
+    leased = lease.has_value();
+    while (!go) std::this_thread::yield();
+  });
+  while (!leased) std::this_thread::yield();
+  std::thread resetter([&] { CHECK(context.reset()); });
+  while (context.state() != context_state::releasing) std::this_thread::yield();
+  go = true;
+  user.join();
+  resetter.join();
+  CHECK(context.owned().total() == 0);
+  CHECK(s.finish().empty());
+}
+
 TEST_CASE("the sweep of a context with queue pairs and memory is clean at order 2") {
   const auto report = shim::sweep(
       []() -> result<void> {
@@ -183,6 +204,48 @@ TEST_CASE("the sweep of a context with queue pairs and memory is clean at order 
       {.order = 2});
   INFO(report.text());
   CHECK(report.clean());
+}
+
+TEST_CASE(
+    "case 20: a fatal device error makes the context lost; reset() ends, says so, and opening "
+    "again is "
+    "possible") {
+  shim::session s({{{.name = "sim0"}, {.name = "sim1"}}});
+  std::byte memory[64];
+  auto context =
+      or_throw(rdma_context::open({.device_name = "sim0", .comp_channels = 2, .cqs = 3}));
+  REQUIRE(context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE));
+  s.unplug("sim0");
+  CHECK(context.process_async_events().value() == 1);
+  CHECK(context.state() == context_state::lost);
+  CHECK_FALSE(context.ready());
+  CHECK_FALSE(context.resume());
+  CHECK(context.enable().error().message() ==
+        "ibvxx on sim0: Input/output error (EIO): the context is lost");
+
+  const auto first = context.reset();
+  REQUIRE_FALSE(first);
+  CHECK(first.error().code() == EIO);
+  CHECK(first.error().detail().find("device lost") != std::string_view::npos);
+  CHECK(context.state() == context_state::disabled);
+  CHECK(context.owned().total() == 0);
+  CHECK(s.live() == 0);
+  const auto calls = s.calls();
+  CHECK(context.reset());
+  CHECK(s.calls() == calls);
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("case 20: destroying a lost context tells of each failure and leaves the device closed") {
+  shim::session s;
+  {
+    auto context = or_throw(rdma_context::open({}));
+    s.unplug("sim0");
+    REQUIRE(context.process_async_events());
+    CHECK_FALSE(context.reset());
+  }
+  CHECK(s.live() == 0);
+  CHECK(s.finish().empty());
 }
 
 }  // namespace ibvxx::teardown_cases

@@ -142,6 +142,13 @@ bool port_is(const setting& s, ibv_port_state state) {
 
 void port(const setting& s) {
   connection c(s);
+  connection_options unreliable;
+  unreliable.type = IBV_QPT_UC;
+  connection u(s, unreliable);
+  unreliable.type = IBV_QPT_UD;
+  connection d(s, unreliable);
+  ibv_qp_attr usual = usual_attributes(s, 0);
+  const auto ah = own(ibv_create_ah(s.pd, &usual.ah_attr));
   const auto cq = make_cq(s, 4);
   const auto write = [&](std::uint64_t id) {
     request(id, IBV_WR_RDMA_WRITE, {c.requester.memory.piece(0, 8)})
@@ -166,6 +173,24 @@ void port(const setting& s) {
   attr.qp_state = IBV_QPS_RTR;
   probe("port-down-INIT-RTR",
         code_name(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | rtr_mask(IBV_QPT_RC))));
+  attr.ah_attr.grh.sgid_index = 0;
+  need(ibv_query_gid(s.context, 1, 0, &attr.ah_attr.grh.dgid) == 0, "ibv_query_gid");
+  probe("port-down-INIT-RTR-link-local",
+        code_name(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | rtr_mask(IBV_QPT_RC))));
+  attr = usual_attributes(s, qp->qp_num);
+  attr.qp_state = IBV_QPS_RTR;
+  // What is missing does not count as long as there is no way.
+  probe("port-down-INIT-RTR-only-av",
+        code_name(ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_AV)));
+  own(probe_pointer("port-down-create_ah", [&] { return ibv_create_ah(s.pd, &attr.ah_attr); }));
+  request(5, IBV_WR_SEND, {u.requester.memory.piece(0, 8)}).post(u.requester.qp.get());
+  probe("port-down-uc-send", completions(s, u.requester.cq.get(), 1) + ", " +
+                                 state_after(s, u.requester.qp.get(), IBV_QPS_ERR));
+  request(6, IBV_WR_SEND, {d.requester.memory.piece(0, 8)})
+      .datagram(ah.get(), d.responder.qp->qp_num)
+      .post(d.requester.qp.get());
+  probe("port-down-ud-send", completions(s, d.requester.cq.get(), 1) + ", " +
+                                 state_after(s, d.requester.qp.get(), IBV_QPS_ERR));
   s.world.set_port(true);
   probe("port-up-again-events", async_event_kinds(s, IBV_EVENT_PORT_ACTIVE));
   wait_for(s.world.patience(), [&] { return port_is(s, IBV_PORT_ACTIVE); });

@@ -60,6 +60,15 @@ void shapes(const setting& s) {
   });
   operate("no-piece", [](request& r, connection&) { r.pieces.clear(); });
   operate("inline", [](request& r, connection&) { r.flags(IBV_SEND_INLINE); });
+  operate("inline-cmp_and_swp", [](request& r, connection&) {
+    r.wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+    r.wr.wr.atomic.compare_add = 7;
+    r.wr.wr.atomic.swap = 8;
+    r.flags(IBV_SEND_INLINE);
+  });
+  operate("unknown-lkey", [](request& r, connection& c) {
+    r.pieces = {{c.requester.memory.address(8), 8, 1}};
+  });
   operate("at-the-end-of-the-mr", [](request& r, connection& c) {
     r.atomic(c.responder.memory.address((1 << 16) - 8), c.responder.memory->rkey, 1, 0);
   });

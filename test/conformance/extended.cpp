@@ -252,6 +252,9 @@ void limited_operations(const setting& s) {
   probe("only-send-wr_rdma_write", ex->wr_rdma_write ? "set" : "NULL");
   probe("only-send-wr_atomic_fetch_add", ex->wr_atomic_fetch_add ? "set" : "NULL");
   probe("only-send-wr_start", ex->wr_start ? "set" : "NULL");
+  attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+  const auto basic = own(ibv_create_qp_ex(s.context, &attr));
+  probe("pd-only-qp_to_qp_ex", basic && ibv_qp_to_qp_ex(basic.get()) ? "not NULL" : "NULL");
   attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   const auto plain = own(ibv_create_qp_ex(s.context, &attr));
   const ibv_qp_ex* const plain_ex = plain ? ibv_qp_to_qp_ex(plain.get()) : nullptr;

@@ -32,6 +32,7 @@ void probe_transfer(const setting& s);
 void probe_atomic(const setting& s);
 void probe_refusal(const setting& s);
 void probe_retry(const setting& s);
+void probe_packet(const setting& s);
 void probe_flush(const setting& s);
 void probe_unreliable(const setting& s);
 void probe_datagram(const setting& s);

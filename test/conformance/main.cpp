@@ -37,6 +37,7 @@ constexpr group groups[] = {
     {"atomic", probe_atomic},
     {"refusal", probe_refusal},
     {"retry", probe_retry},
+    {"packet", probe_packet},
     {"flush", probe_flush},
     {"unreliable", probe_unreliable},
     {"datagram", probe_datagram},

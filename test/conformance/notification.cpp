@@ -115,6 +115,17 @@ void solicited(const setting& s) {
   post_receive(n.c.responder.qp.get(), 6, {n.c.responder.memory.piece(0, 64)});
   modify_state(n.c.responder.qp.get(), IBV_QPS_ERR);
   probe("solicited-only-flushed-receive", event_count(s, n.channel.get(), 1));
+  for (const bool asks : {false, true}) {
+    notified failing(s);
+    failing.arm(1);
+    post_receive(failing.c.responder.qp.get(), 7, {failing.c.responder.memory.piece(0, 4)});
+    request(7, IBV_WR_SEND, {failing.c.requester.memory.piece(0, 8)})
+        .flags(asks ? IBV_SEND_SOLICITED : 0)
+        .post(failing.c.requester.qp.get());
+    collect(s, failing.c.requester.cq.get(), 1);
+    probe(asks ? "solicited-only-failed-receive-solicited" : "solicited-only-failed-receive",
+          event_count(s, failing.channel.get(), asks ? 1 : 0));
+  }
 }
 
 /// The requester's side: sends are completions too.

@@ -76,6 +76,19 @@ void extended_creation(const setting& s) {
     attr.cq = cq.get();
     attr.tm_cap = {4, 4};
   });
+  // Each type with each of the attributes that are not a basic queue's.
+  const struct {
+    const char* name;
+    unsigned mask;
+  } masks[] = {{"plain", 0}, {"cq", IBV_SRQ_INIT_ATTR_CQ}, {"tm", IBV_SRQ_INIT_ATTR_TM}};
+  for (const int type : {0, 1, 2, 3})
+    for (const auto& one : masks)
+      create("type-" + std::to_string(type) + "-" + one.name, [&](ibv_srq_init_attr_ex& attr) {
+        attr.comp_mask |= one.mask;
+        attr.srq_type = static_cast<ibv_srq_type>(type);
+        attr.cq = cq.get();
+        attr.tm_cap = {4, 4};
+      });
 }
 
 void modification(const setting& s) {

@@ -122,14 +122,67 @@ void bind_1(const setting& s, const std::string& name, Change&& change) {
     probe("type-1-bind-" + name + "-completion", completions(s, c.responder.cq.get(), 1));
 }
 
+/// Binds a window of type 2 by a work request.
+int post_bind(windows& c, ibv_mw* mw, std::uint32_t rkey, unsigned access = window_access) {
+  request bind(1, IBV_WR_BIND_MW, {});
+  bind.wr.bind_mw.mw = mw;
+  bind.wr.bind_mw.rkey = rkey;
+  bind.wr.bind_mw.bind_info = c.info(access);
+  return bind.post(c.responder.qp.get());
+}
+
+/// The same for type 2.
+void bind_2(const setting& s, const std::string& name, unsigned access) {
+  windows c(s);
+  const auto mw = own(ibv_alloc_mw(s.pd, IBV_MW_TYPE_2));
+  const std::uint32_t rkey = ibv_inc_rkey(mw->rkey);
+  const int code = post_bind(c, mw.get(), rkey, access);
+  probe("type-2-bind-" + name, code_name(code));
+  if (code == 0)
+    probe("type-2-bind-" + name + "-completion", completions(s, c.responder.cq.get(), 1));
+}
+
+void in_states(const setting& s) {
+  const auto mw = own(ibv_alloc_mw(s.pd, IBV_MW_TYPE_1));
+  const region memory(s, 8192);
+  for (const ibv_qp_state state : {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_ERR}) {
+    const auto cq = make_cq(s, 16);
+    const auto qp = make_qp(s, cq.get());
+    bring_to(s, qp.get(), state, qp->qp_num);
+    ibv_mw_bind bind{1, IBV_SEND_SIGNALED, {memory.get(), memory.address(), 64, window_access}};
+    const std::uint32_t before = mw->rkey;
+    probe_code("type-1-bind-in-" + name(state),
+               [&] { return ibv_bind_mw(qp.get(), mw.get(), &bind); });
+    probe("type-1-bind-in-" + name(state) + "-rkey", mw->rkey == before ? "kept" : "changed");
+    probe("type-1-bind-in-" + name(state) + "-completions",
+          completions(s, cq.get(), state == IBV_QPS_ERR ? 1 : 0));
+  }
+}
+
 void bad_binds(const setting& s) {
   bind_1(s, "beyond-mr", [](ibv_mw_bind& bind, windows&) { bind.bind_info.length = 1 << 20; });
   bind_1(s, "zero-based", [](ibv_mw_bind& bind, windows&) {
     bind.bind_info.mw_access_flags |= IBV_ACCESS_ZERO_BASED;
   });
-  bind_1(s, "local-write-access", [](ibv_mw_bind& bind, windows&) {
-    bind.bind_info.mw_access_flags |= IBV_ACCESS_LOCAL_WRITE;
-  });
+  const struct {
+    const char* name;
+    unsigned flag;
+  } flags[] = {{"local-write-access", IBV_ACCESS_LOCAL_WRITE},
+               {"mw_bind-access", IBV_ACCESS_MW_BIND},
+               {"on-demand-access", IBV_ACCESS_ON_DEMAND},
+               {"hugetlb-access", IBV_ACCESS_HUGETLB},
+               {"relaxed-ordering-access", IBV_ACCESS_RELAXED_ORDERING},
+               {"unknown-access", 1U << 27}};
+  for (const auto& one : flags) {
+    bind_1(s, one.name,
+           [&](ibv_mw_bind& bind, windows&) { bind.bind_info.mw_access_flags |= one.flag; });
+    bind_2(s, one.name, window_access | one.flag);
+  }
+  bind_2(s, "zero-based", window_access | IBV_ACCESS_ZERO_BASED);
+  bind_2(s, "no-access", 0);
+  // Not probed: a bind without a region. The provider of rdma-core 44 dereferences the null
+  // pointer.
+  in_states(s);
   const region unbindable(s, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   bind_1(s, "mr-without-mw_bind", [&](ibv_mw_bind& bind, windows&) {
     bind.bind_info = {unbindable.get(), unbindable.address(), 4096, window_access};
@@ -151,15 +204,6 @@ void bad_binds(const setting& s) {
   ibv_mw_bind bind = c.bind(1);
   probe_code("bind_mw-of-type-2",
              [&] { return ibv_bind_mw(c.responder.qp.get(), mw.get(), &bind); });
-}
-
-/// Binds a window of type 2 by a work request.
-int post_bind(windows& c, ibv_mw* mw, std::uint32_t rkey, unsigned access = window_access) {
-  request bind(1, IBV_WR_BIND_MW, {});
-  bind.wr.bind_mw.mw = mw;
-  bind.wr.bind_mw.rkey = rkey;
-  bind.wr.bind_mw.bind_info = c.info(access);
-  return bind.post(c.responder.qp.get());
 }
 
 void type_2(const setting& s) {

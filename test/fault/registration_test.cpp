@@ -120,38 +120,4 @@ TEST_CASE("memory is refused before the context is open and after it is closed")
   CHECK(s.finish().empty());
 }
 
-TEST_CASE(
-    "a registration that stalls in the kernel holds up neither another one nor the state, only "
-    "reset()") {
-  shim::session s;
-  rdma_context context({});
-  REQUIRE(context.enable());
-  std::byte memory[64];
-  std::atomic<bool> stalled{false}, go{false}, reset_done{false};
-  s.at(verb::reg_mr).run([&] {
-    stalled = true;
-    while (!go) std::this_thread::yield();
-  });
-  std::thread slow(
-      [&] { CHECK(context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE)); });
-  while (!stalled) std::this_thread::yield();
-  const auto overlapping = context.register_memory(std::span(memory, 32), IBV_ACCESS_LOCAL_WRITE);
-  CHECK(overlapping);
-  CHECK(context.state() == context_state::enabled);
-
-  std::thread reset([&] {
-    CHECK(context.reset());
-    reset_done = true;
-  });
-  while (context.state() != context_state::releasing) std::this_thread::yield();
-  while (context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE))
-    std::this_thread::yield();
-  CHECK_FALSE(reset_done);
-  go = true;
-  slow.join();
-  reset.join();
-  CHECK(context.owned().total() == 0);
-  CHECK(s.finish().empty());
-}
-
 }  // namespace ibvxx::registration_test

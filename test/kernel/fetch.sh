@@ -29,6 +29,7 @@ need busybox busybox-static
 need cpio cpio
 need depmod kmod
 need rdma iproute2
+need ibv_rc_pingpong ibverbs-utils
 need ldd libc-bin
 need dash dash
 ls /usr/lib/*/libibverbs/librxe-rdmav*.so >/dev/null 2>&1 ||

@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: run.sh PROGRAM...
+# usage: run.sh [--with PROGRAM]... PROGRAM...
 #
 # Runs each program as root in a machine with two Soft-RoCE devices (see boot.sh) and then looks whether the kernel
 # holds anything that it did not hold before. Prints for each
@@ -8,6 +8,7 @@
 #   ...its output...
 #   result:       exit status N
 #
+# Those after --with are not run, but there for the others.
 # Exit status: 0 when all succeeded; 77 when the machine's parts cannot be had; otherwise something failed.
 set -eu
 here=$(dirname "$0")
@@ -16,7 +17,12 @@ kernel=$(sh "$here/fetch.sh") || exit $?
 names=''
 left=$#
 while [ "$left" -gt 0 ]; do
-    names="$names ${1##*/}"
+    if [ "$1" = --with ]; then
+        shift
+        left=$((left - 1))
+    else
+        names="$names ${1##*/}"
+    fi
     set -- "$@" --program "$1"
     shift
     left=$((left - 1))

@@ -2,8 +2,9 @@
 # usage: headers.sh LOG_DIR [all]
 #
 # Compiles every public header alone, with the warnings of a careful user: with the default compiler in C++20, and in
-# C++23 without exceptions and RTTI; where there is clang, with that too. "all" takes every combination. Prints what
-# failed, then "N passed, N failed".
+# C++23 without exceptions and RTTI; where there is clang, with that too. "all" takes every combination of the compilers,
+# or of those named in $IBVXX_COMPILERS, with both standards, with and without exceptions and RTTI. Prints what failed,
+# then "N passed, N failed".
 set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 include=${here%/*/*}/include
@@ -13,14 +14,21 @@ rm -rf "$logs"
 mkdir -p "$logs"
 
 bare='-fno-exceptions -fno-rtti'
-modes() { # COMPILER, and flags
-    echo "${CXX:-g++} -std=c++20"
-    echo "${CXX:-g++} -std=c++2b $bare"
-    ! command -v clang++ >/dev/null 2>&1 || echo "clang++ -std=c++20 $bare"
-    [ "$every" = all ] || return 0
-    echo "${CXX:-g++} -std=c++20 $bare"
-    echo "${CXX:-g++} -std=c++2b"
-    ! command -v clang++ >/dev/null 2>&1 || echo "clang++ -std=c++20"
+compilers=${IBVXX_COMPILERS:-${CXX:-g++}}
+[ -n "${IBVXX_COMPILERS-}" ] || ! command -v clang++ >/dev/null 2>&1 || compilers="$compilers clang++"
+modes() { # prints COMPILER, and flags
+    if [ "$every" = all ]; then
+        for compiler in $compilers; do
+            for standard in c++20 c++2b; do
+                echo "$compiler -std=$standard"
+                echo "$compiler -std=$standard $bare"
+            done
+        done
+    else
+        echo "${CXX:-g++} -std=c++20"
+        echo "${CXX:-g++} -std=c++2b $bare"
+        case $compilers in *clang++) echo "clang++ -std=c++20 $bare" ;; esac
+    fi
 }
 
 jobs() {

@@ -3,12 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <ibvxx/format.hpp>
 #include <ibvxx/ibvxx.hpp>
 #include <ibvxx/or_throw.hpp>
 #include <ibvxx/shim.hpp>
+#include <memory>
 #include <span>
+#include <string_view>
+#include <system_error>
 
 using namespace ibvxx;
 

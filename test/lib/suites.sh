@@ -2,11 +2,14 @@
 # usage: suites.sh BUILD_DIR [MESON_OPTION]...
 #
 # Builds everything in BUILD_DIR and runs every test that Meson knows of. Prints what failed, then "N passed, N failed".
+# $IBVXX_MESON_OPTIONS are more options, for a whole run of run.sh.
 set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 tree=${here%/*/*}
 build=$1
 shift
+# shellcheck disable=SC2086 # several options
+set -- "$@" ${IBVXX_MESON_OPTIONS-}
 mkdir -p "$build"
 
 # Options of an earlier run are overruled; objects that they do not concern are kept. Whatever else is in the way, a

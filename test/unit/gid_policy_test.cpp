@@ -1,4 +1,5 @@
-// Choosing a GID by a policy, and the reasons given. Cases 30 and 31 from the field are here.
+// Choosing a GID by a policy, and the reasons given. That a context takes it is in
+// cases/gid_cases.cpp.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -165,7 +166,7 @@ TEST_CASE("the list begins with the choice, is in order, and has every entry of 
 }
 
 TEST_CASE("v2 with a local device first, link-local last, ties by index, wherever they stand",
-          "[gid_policy][case 30]") {
+          "[gid_policy]") {
   auto table = mixed_table();
   std::mt19937 random(test::seed("case 30"));
   for (int round = 0; round < 200; ++round) {
@@ -180,8 +181,7 @@ TEST_CASE("v2 with a local device first, link-local last, ties by index, whereve
             "1 behind index 3 by family: link-local", "0 behind index 3 by family: link-local"});
 }
 
-TEST_CASE("256 slots of which 0 to 5 are empty: the first usable one is found",
-          "[gid_policy][case 31]") {
+TEST_CASE("256 slots of which 0 to 5 are empty: the first usable one is found", "[gid_policy]") {
   // As ibv_query_gid leaves them: all zero. (ibv_query_gid_table leaves them out altogether.)
   std::vector<ibv_gid_entry> table;
   for (std::uint32_t index = 0; index < 256; ++index) table.push_back(slot(index, "::", v1, 0));

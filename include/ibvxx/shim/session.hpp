@@ -80,6 +80,10 @@ class session {
   [[nodiscard]] std::size_t live() const;
   [[nodiscard]] std::size_t live(object_kind kind) const;
 
+  /// The completion vector that a living queue was made with, which nothing in verbs.h tells.
+  /// Throws std::logic_error for anything else.
+  [[nodiscard]] int completion_vector(const ibv_cq* cq) const;
+
   /// What was found so far.
   [[nodiscard]] std::vector<finding> findings() const;
   /// Ends the session: adds what leaked and which rules never fired, and returns all findings. The
