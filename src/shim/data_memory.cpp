@@ -5,6 +5,7 @@
 
 #include "key_table.hpp"
 #include "misuse.hpp"
+#include "page_check.hpp"
 
 namespace ibvxx::shim {
 namespace {
@@ -25,6 +26,13 @@ namespace {
       find_use_of_forgotten(region);
       return nullptr;
     }
+  // free() gives large blocks back to the kernel without anybody seeing it.
+  constexpr std::uint64_t large = std::uint64_t{64} << 10;
+  if (region.length >= large && region.kind_of_memory == sim_mr::backing::memory &&
+      !is_mapped(bytes, length)) {
+    find_use_of_forgotten(region);
+    return nullptr;
+  }
   return bytes;
 }
 

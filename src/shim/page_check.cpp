@@ -23,6 +23,18 @@ constexpr int populate_write = 23;
 
 }  // namespace
 
+bool is_mapped(const void* address, std::size_t length) noexcept {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const int saved = errno;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address) & ~(page - 1);
+  const std::size_t whole = reinterpret_cast<std::uintptr_t>(address) - begin + length;
+  // Does nothing else on Linux: it looks for holes and schedules no writing (msync(2)).
+  const bool mapped =
+      ::msync(reinterpret_cast<void*>(begin), whole, MS_ASYNC) == 0 || errno != ENOMEM;
+  errno = saved;
+  return mapped;
+}
+
 int check_pages(const void* address, std::size_t length, bool writable) noexcept {
   static const bool known = [] {
     char here = 0;

@@ -10,4 +10,7 @@ namespace ibvxx::shim {
 /// kernel cannot tell (before Linux 5.14) the answer is 0.
 [[nodiscard]] int check_pages(const void* address, std::size_t length, bool writable) noexcept;
 
+/// Whether every page of a range is mapped; costs one system call.
+[[nodiscard]] bool is_mapped(const void* address, std::size_t length) noexcept;
+
 }  // namespace ibvxx::shim

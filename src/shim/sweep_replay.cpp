@@ -62,9 +62,11 @@ std::string to_replay(const std::vector<fault_rule>& rules) {
   std::string line;
   for (const fault_rule& rule : rules) {
     const char* known = errno_name(rule.code);
-    line += (line.empty() ? "" : ";") + std::string(name(rule.call)) + "#" +
-            std::to_string(rule.index) + "=" + (known ? known : std::to_string(rule.code)) +
-            (rule.times == 1 ? ",once" : ",always");
+    if (!line.empty()) line += ';';
+    line += name(rule.call);
+    line += '#' + std::to_string(rule.index) + '=';
+    line += known ? known : std::to_string(rule.code);
+    line += rule.times == 1 ? ",once" : ",always";
   }
   return line;
 }

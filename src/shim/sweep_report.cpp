@@ -5,37 +5,55 @@
 #include <ibvxx/error.hpp>
 #include <ibvxx/shim/sweep.hpp>
 #include <string_view>
+#include <utility>
 
 #include "verb_facts.hpp"
 
 namespace ibvxx::shim {
 namespace {
 
-/// A JSON string (RFC 8259, section 7).
-[[nodiscard]] std::string quoted(std::string_view text) {
-  std::string out = "\"";
+/// Appends a JSON string (RFC 8259, section 7).
+void add_quoted(std::string& out, std::string_view text) {
+  out += '"';
   for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
+    if (static_cast<unsigned char>(c) < 0x20) {
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
       out += escape;
-    } else {
-      out += c;
+      continue;
     }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
   }
-  return out + "\"";
+  out += '"';
+}
+/// And a member of an object, behind others.
+void add_member(std::string& out, const char* key, std::string_view text) {
+  out += ",\"";
+  out += key;
+  out += "\":";
+  add_quoted(out, text);
+}
+void add_member(std::string& out, const char* key, std::size_t number) {
+  out += ",\"";
+  out += key;
+  out += "\":" + std::to_string(number);
+}
+void add_member(std::string& out, const char* key, bool value) {
+  out += ",\"";
+  out += key;
+  out += value ? "\":true" : "\":false";
 }
 
-[[nodiscard]] std::string errnos_of(verb call) {
-  std::string list;
+void add_errnos(std::string& out, verb call) {
+  out += ",\"errnos\":[";
+  bool first = true;
   for (const int code : facts_of(call).errnos) {
+    if (!std::exchange(first, false)) out += ',';
     const char* known = errno_name(code);
-    list += (list.empty() ? "" : ",") + quoted(known ? known : std::to_string(code));
+    add_quoted(out, known ? std::string(known) : std::to_string(code));
   }
-  return "[" + list + "]";
+  out += ']';
 }
 
 /// Calls `tell` with each verb that was swept, and how often.
@@ -69,18 +87,27 @@ std::string sweep_report::text() const {
 }
 
 std::string sweep_report::json_lines() const {
-  std::string lines = "{\"type\":\"summary\",\"runs\":" + std::to_string(runs) +
-                      ",\"calls\":" + std::to_string(calls.size()) +
-                      ",\"failures\":" + std::to_string(failures.size()) +
-                      ",\"clean\":" + (clean() ? "true" : "false") +
-                      ",\"replayed\":" + (replayed ? "true" : "false") + "}\n";
+  std::string lines = "{\"type\":\"summary\"";
+  add_member(lines, "runs", runs);
+  add_member(lines, "calls", calls.size());
+  add_member(lines, "failures", failures.size());
+  add_member(lines, "clean", clean());
+  add_member(lines, "replayed", replayed);
+  lines += "}\n";
   for_each_verb(*this, [&lines](verb one, std::size_t count) {
-    lines += "{\"type\":\"verb\",\"verb\":" + quoted(name(one)) +
-             ",\"calls\":" + std::to_string(count) + ",\"errnos\":" + errnos_of(one) + "}\n";
+    lines += "{\"type\":\"verb\"";
+    add_member(lines, "verb", std::string_view(name(one)));
+    add_member(lines, "calls", count);
+    add_errnos(lines, one);
+    lines += "}\n";
   });
-  for (const sweep_failure& failure : failures)
-    lines += "{\"type\":\"failure\",\"injected\":" + quoted(failure.injected) +
-             ",\"what\":" + quoted(failure.what) + ",\"replay\":" + quoted(failure.replay) + "}\n";
+  for (const sweep_failure& failure : failures) {
+    lines += "{\"type\":\"failure\"";
+    add_member(lines, "injected", std::string_view(failure.injected));
+    add_member(lines, "what", std::string_view(failure.what));
+    add_member(lines, "replay", std::string_view(failure.replay));
+    lines += "}\n";
+  }
   return lines;
 }
 

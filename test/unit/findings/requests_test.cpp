@@ -1,5 +1,7 @@
 // Findings about work requests and the memory that they name.
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -231,6 +233,28 @@ TEST_CASE_METHOD(machine, "memory is unmapped that is registered, and data comes
   s.expect(finding_kind::memory_in_use, "ibv_dereg_mr (call ");
   CHECK(::ibv_dereg_mr(other) == 0);
   CHECK(::munmap(mapping + length / 2, length / 2) == 0);
+  check_clean();
+}
+
+TEST_CASE_METHOD(machine, "a large buffer is unmapped without anybody seeing it, as free() does") {
+  const std::size_t length = std::size_t{1} << 20;
+  auto* mapping = static_cast<std::byte*>(
+      ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ibv_mr* other = ibv_reg_mr(pd, mapping, length, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  write.wr.rdma = {at(mapping) + length / 2 - 8, other->rkey};
+  CHECK(::ibv_post_send(qp, &write, &bad_send) == 0);
+  CHECK(mapping[length / 2] == memory[8]);
+  CHECK(::syscall(SYS_munmap, mapping + length / 2, length / 2) == 0);
+  s.expect(finding_kind::memory_in_use, "to or from bytes that the program has freed or unmapped");
+  CHECK(::ibv_post_send(qp, &write, &bad_send) == 0);  // half of it is there
+  write.wr.rdma.remote_addr = at(mapping);
+  CHECK(::ibv_post_send(qp, &write, &bad_send) == 0);
+  CHECK(mapping[0] == memory[0]);
+  ibv_wc done[4];
+  CHECK(::ibv_poll_cq(cq, 4, done) == 3);
+  CHECK(done[1].status == IBV_WC_SUCCESS);  // the device has its pages still
+  CHECK(::ibv_dereg_mr(other) == 0);
+  CHECK(::munmap(mapping, length / 2) == 0);
   check_clean();
 }
 

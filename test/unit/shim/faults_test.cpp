@@ -327,26 +327,4 @@ TEST_CASE("reads of events fail with EAGAIN and EINTR where a rule says so") {
   check_clean(s);
 }
 
-TEST_CASE("a stall at a barrier holds one call while others go on, and a port changes mid-flight") {
-  shim::session s;
-  {
-    auto context = or_throw(open_device((*get_device_list())[0]));
-    std::atomic<bool> inside{false}, go_on{false};
-    s.at(verb::alloc_pd).run([&] {
-      inside = true;
-      while (!go_on) std::this_thread::yield();
-    });
-    std::thread stalled([&] { CHECK(alloc_pd(context)); });
-    while (!inside) std::this_thread::yield();
-    CHECK(query_port(context, 1)->state == IBV_PORT_ACTIVE);
-    s.at(verb::query_port).run([&] { s.set_port_state("sim0", 1, IBV_PORT_DOWN); });
-    CHECK(query_port(context, 1)->state == IBV_PORT_DOWN);
-    s.at(verb::query_gid_ex).run([&] { s.set_gid("sim0", 1, 0, {}); });
-    CHECK(query_gid_ex(context, 1, 0).error().code() == ENODATA);
-    go_on = true;
-    stalled.join();
-  }
-  check_clean(s);
-}
-
 }  // namespace ibvxx::shim_faults_test
