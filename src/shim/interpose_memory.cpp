@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "data_path.hpp"
 #include "interpose.hpp"
 #include "page_check.hpp"
 #include "sim_memory.hpp"
@@ -310,6 +311,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t l
     mr->addr = address;
     mr->length = length;
   }
+  retry_waiting(c.state());
   return 0;
 }
 
@@ -330,7 +332,10 @@ int ibv_dereg_mr(ibv_mr* mr) {
     return ending->context->as_hardware() ? EBUSY : EINVAL;  // rxe_dereg_mr says EINVAL (measured)
   }
   const int code = c.destroy(mr);
-  if (code == 0) ending->context->device->keys.release(mr->lkey >> 8);
+  if (code == 0) {
+    ending->context->device->keys.release(mr->lkey >> 8);
+    retry_waiting(c.state());
+  }
   return code;
 }
 
