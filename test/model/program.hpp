@@ -98,6 +98,7 @@ class program {
 
   [[nodiscard]] std::vector<piece> random_pieces(const queue_pair& qp, bool arriving,
                                                  std::size_t total);
+  [[nodiscard]] std::size_t place(std::size_t begin, std::size_t size, std::size_t length);
   [[nodiscard]] send random_send(const queue_pair& qp);
   /// A region that a request of this domain may use for that, or now and then any other; or null.
   [[nodiscard]] const region* random_region(int device, object_id pd, std::size_t half,

@@ -9,27 +9,6 @@
 namespace ibvxx::model_test {
 namespace {
 
-[[nodiscard]] verb end_of(object_kind kind) {
-  switch (kind) {
-    case object_kind::pd:
-      return verb::dealloc_pd;
-    case object_kind::comp_channel:
-      return verb::destroy_comp_channel;
-    case object_kind::cq:
-      return verb::destroy_cq;
-    case object_kind::mr:
-      return verb::dereg_mr;
-    case object_kind::mw:
-      return verb::dealloc_mw;
-    case object_kind::srq:
-      return verb::destroy_srq;
-    case object_kind::ah:
-      return verb::destroy_ah;
-    default:
-      return verb::destroy_qp;
-  }
-}
-
 [[nodiscard]] context_config composed() {
   context_config chosen;
   chosen.device_name = program::device_names[0];
@@ -245,7 +224,7 @@ void program::destroy(entry<Owner>& one, object_kind kind) {
   // ibv_close_device takes no notice of children, and leaves them dangling: not here.
   if (kind == object_kind::context && objects_.in_use(one.id)) return;
   constexpr bool closes = std::is_same_v<Owner, unique_context>;
-  const int injected = closes ? 0 : maybe_inject(end_of(kind));
+  const int injected = closes ? 0 : maybe_inject(Owner::deleter_type::call);
   const bool windows = kind == object_kind::mr && wire_.regions.at(one.id).windows != 0;
   const int expected = injected != 0             ? injected
                        : objects_.in_use(one.id) ? EBUSY

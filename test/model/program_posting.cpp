@@ -28,6 +28,14 @@ const region* program::random_region(int device, object_id pd, std::size_t half,
   return fitting.empty() ? nullptr : fitting[below(fitting.size())];
 }
 
+/// Where to put `length` bytes into a range: mostly inside, now and then just one byte out of it.
+std::size_t program::place(std::size_t begin, std::size_t size, std::size_t length) {
+  if (length > size) return begin;
+  if (chance(40)) return begin + size - length + 1;
+  if (begin != 0 && chance(80)) return begin - 1;
+  return begin + below(size - length + 1);
+}
+
 /// One or two pieces of that many bytes together, mostly in a region of the queue pair's, in the
 /// half that data leaves from or arrives in.
 std::vector<piece> program::random_pieces(const queue_pair& qp, bool arriving, std::size_t total) {
@@ -40,9 +48,8 @@ std::vector<piece> program::random_pieces(const queue_pair& qp, bool arriving, s
         random_region(qp.device, qp.pd, half, arriving ? unsigned{IBV_ACCESS_LOCAL_WRITE} : 0U);
     piece one{half + below(arena_size / 2 - length + 1), length, unknown_key};
     if (in) one.key = in->key;
-    if (in && in->offset / (arena_size / 2) == half / (arena_size / 2) && length <= in->length &&
-        !chance(24))
-      one.offset = in->offset + below(in->length - length + 1);
+    if (in && in->offset / (arena_size / 2) == half / (arena_size / 2))
+      one.offset = place(in->offset, in->length, length);
     if (chance(48)) one.key = unknown_key;
     pieces.push_back(one);
   }
@@ -105,16 +112,15 @@ send program::random_send(const queue_pair& qp) {
                                   : IBV_ACCESS_REMOTE_WRITE;
   if (const region* in = random_region(qp.peer_device, pd, half, access)) {
     r.key = in->key;
-    if (in->offset / (arena_size / 2) == half / (arena_size / 2) && total <= in->length &&
-        !chance(16))
-      r.remote = in->offset + below(in->length - total + 1);
+    if (in->offset / (arena_size / 2) == half / (arena_size / 2))
+      r.remote = place(in->offset, in->length, total);
   }
   if (chance(4))
     for (const auto& [id, one] : wire_.windows)
       if (one.device == qp.peer_device && one.bound != none &&
           one.offset / (arena_size / 2) == half / (arena_size / 2) && total <= one.length) {
         r.key = one.key;
-        r.remote = one.offset + below(one.length - total + 1);
+        r.remote = place(one.offset, one.length, total);
       }
   if (chance(48)) r.key = unknown_key;
   if (atomic) r.remote = r.remote / 8 * 8;
