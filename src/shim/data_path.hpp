@@ -23,7 +23,8 @@ void submit(session_state& state, sim_qp& qp, const send_request& request);
 bool run_send_queue(session_state& state, sim_qp& qp);
 
 /// Gives every request that waits for somebody else another try. To be called when a receive was
-/// posted, when a queue pair came up, broke or went, and when a port or device did.
+/// posted, when a queue pair came up, broke or went, when a port or device did, and when memory
+/// went that a request may name.
 void retry_waiting(session_state& state);
 
 /// It waits for nobody any more.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "data_path.hpp"
 #include "interpose.hpp"
 #include "misuse.hpp"
 #include "page_check.hpp"
@@ -315,6 +316,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t l
     mr->addr = address;
     mr->length = length;
   }
+  retry_waiting(c.state());
   return 0;
 }
 
@@ -339,6 +341,7 @@ int ibv_dereg_mr(ibv_mr* mr) {
   if (code == 0) {
     ending->context->device->keys.release(mr->lkey >> 8);
     if (std::erase(c.state().regions, ending) != 0) engine::count_region(-1);
+    retry_waiting(c.state());
   }
   return c.concluded(code);
 }

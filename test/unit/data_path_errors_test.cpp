@@ -324,6 +324,17 @@ TEST_CASE("a destroyed queue pair's requests are gone with it") {
   CHECK(test::lines(s.finish()) == "");
 }
 
+TEST_CASE("a request that waits fails when its memory is deregistered") {
+  shim::session s;
+  {
+    queue_pairs pair;
+    CHECK(request(1, IBV_WR_SEND, {pair.a.piece(0, 8)}).post(pair.a.qp) == 0);
+    or_throw(pair.a.region.reset());
+    CHECK(polled(pair.a.send_cq) == "1 LOC_QP_OP_ERR");
+  }
+  CHECK(test::lines(s.finish()) == "");
+}
+
 TEST_CASE("requests are refused before RTS, receives in RESET") {
   shim::session s;
   {
