@@ -16,6 +16,7 @@
 #   quickstart    docs/quickstart.sh
 #   conformance   the simulated device against the kept transcript of Soft-RoCE; with --require-kernel, that against the
 #                 kernel first
+#   bench         what the simulation promises of its speed
 #   kernel        a real kernel with Soft-RoCE in a virtual machine; skipped where that cannot be had, which
 #                 --require-kernel makes a failure
 #
@@ -46,7 +47,7 @@ while [ $# -gt 0 ]; do
 done
 for tier in $only; do
     case $tier in
-    plain | asan | tsan | headers | compile-fail | downstream | docs | quickstart | conformance | kernel) ;;
+    plain | asan | tsan | headers | compile-fail | downstream | docs | quickstart | conformance | bench | kernel) ;;
     *)
         echo "run.sh: there is no tier '$tier'" >&2
         exit 2
@@ -169,6 +170,8 @@ conformance() {
     fi
 }
 
+bench() { sh "$lib/bench.sh" "$build/bench"; }
+
 passed=0 failed=0 skipped=0
 tier() { # NAME HEADLINE
     wanted "$1" || return 0
@@ -207,6 +210,7 @@ tier downstream "other people's builds"
 tier docs "the C++ blocks of the documentation"
 tier quickstart "docs/quickstart.sh"
 tier conformance "the simulated device against Soft-RoCE"
+tier bench "the speed of the simulated data path"
 tier kernel "Soft-RoCE on a real kernel"
 
 echo

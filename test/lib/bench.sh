@@ -1,0 +1,28 @@
+#!/bin/sh
+# usage: bench.sh BUILD_DIR
+#
+# Builds the programs of test/bench, optimised, in BUILD_DIR and runs them: each holds the simulation to its limits and
+# prints what it measured. Ends with "N passed, N failed".
+set -u
+here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
+tree=${here%/*/*}
+build=$1
+mkdir -p "$build"
+again=''
+[ ! -f "$build/build.ninja" ] || again=--reconfigure
+# shellcheck disable=SC2086 # several options
+set -- --buildtype=release -Dtests=enabled -Dbenchmarks=enabled ${IBVXX_MESON_OPTIONS-}
+if ! {
+    meson setup $again "$@" "$build" "$tree" || meson setup --wipe "$@" "$build" "$tree"
+} >"$build.log" 2>&1 || ! ninja -C "$build" test/data-path-bench >"$build.log" 2>&1; then
+    tail -n 40 "$build.log"
+    echo "0 passed, 1 failed"
+    exit 1
+fi
+if "$build/test/data-path-bench" >"$build.log" 2>&1; then
+    sed 's/^/   /' "$build.log"
+    echo "1 passed, 0 failed"
+else
+    cat "$build.log"
+    echo "0 passed, 1 failed"
+fi
