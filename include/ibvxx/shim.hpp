@@ -6,6 +6,7 @@
 #include <ibvxx/shim/fault.hpp>
 #include <ibvxx/shim/ledger.hpp>
 #include <ibvxx/shim/session.hpp>
+#include <ibvxx/shim/session_options.hpp>
 #include <ibvxx/shim/sweep.hpp>
 
 /// Simulated devices in the place of libibverbs, faults, and a ledger of what the program does: for

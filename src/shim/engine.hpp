@@ -58,6 +58,7 @@ struct session_state {
 
   std::set<const void*> crowded{};  // where two threads met, each told of once
 
+  void apply(const session_options& options);
   [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
 };
 

@@ -53,16 +53,20 @@ template <class Sim>
 
 }  // namespace
 
+void session_state::apply(const session_options& options) {
+  if (options.destroy_deadline < std::chrono::milliseconds::zero())
+    throw std::logic_error("shim: a destroy_deadline below 0 has passed before it begins");
+  strict = options.strict;
+  destroy_deadline = options.destroy_deadline;
+  if (options.call_stacks) objects.keep_call_stacks();
+}
+
 session::session(const simulated& machine, const session_options& options)
     : exceptions_(std::uncaught_exceptions()) {
   const engine::unseen quiet;
-  if (options.destroy_deadline < std::chrono::milliseconds::zero())
-    throw std::logic_error("shim: a destroy_deadline below 0 has passed before it begins");
   auto state = std::make_unique<session_state>();
   state->devices = make_devices(machine);
-  state->strict = options.strict;
-  state->destroy_deadline = options.destroy_deadline;
-  if (options.call_stacks) state->objects.keep_call_stacks();
+  state->apply(options);
   engine::begin(std::move(state));
 }
 

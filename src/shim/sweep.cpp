@@ -35,11 +35,12 @@ struct run {
   bool left_anything = false;
 };
 
-[[nodiscard]] run run_once(const std::function<body_outcome()>& body, const simulated& machine,
+[[nodiscard]] run run_once(const std::function<body_outcome()>& body, const sweep_options& options,
                            const std::vector<fault_rule>& rules) {
   run one;
   auto fresh = std::make_unique<session_state>();
-  fresh->devices = make_devices(machine);
+  fresh->devices = make_devices(options.machine);
+  fresh->apply(options.session);
   for (const fault_rule& rule : rules) fresh->plan.add(rule);
   handed_over = &one.teardown;
   const teardown_handler before = set_teardown_handler(&keep);
@@ -136,7 +137,7 @@ class sweeper {
   }
 
   run execute(const std::vector<fault_rule>& rules) {
-    run one = run_once(body_, options_.machine, rules);
+    run one = run_once(body_, options_, rules);
     ++report_.runs;
     for (const finding& found : one.findings)
       complain(rules, std::string(name(found.kind)) + ": " + found.text);

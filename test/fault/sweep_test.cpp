@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "suite.hpp"
+#include "support/owner_recipes.hpp"
 
 namespace ibvxx::sweep_test {
 
@@ -114,6 +115,34 @@ TEST_CASE("a body that tells less is checked for what it tells") {
   CHECK_FALSE(silent.clean());
   CHECK(silent.failures.at(0).what == "nobody told of the error: the body succeeded");
   CHECK(shim::sweep([] { return true; }).clean() == false);  // it calls nothing
+}
+
+TEST_CASE("the sessions of a sweep may be strict") {
+  const auto body = [](bool wrong) {
+    return [wrong]() -> result<void> {
+      static std::byte memory[64];
+      auto context = test::open_only_device();
+      if (!context) return failure(context.error());
+      auto pd = alloc_pd(*context);
+      if (!pd) return failure(pd.error());
+      auto region = reg_mr(*pd, std::span(memory), IBV_ACCESS_LOCAL_WRITE);
+      if (!region) return failure(region.error());
+      ibv_srq_init_attr wanted{nullptr, {4, 1, 0}};
+      auto srq = create_srq(*pd, wanted);
+      if (!srq) return failure(srq.error());
+      ibv_sge piece{reinterpret_cast<std::uintptr_t>(memory), 16, wrong ? 0 : (*region)->lkey};
+      ibv_recv_wr receive{1, nullptr, &piece, 1};
+      if (auto posted = post_srq_recv(*srq, &receive); !posted) return posted;
+      return srq->reset();
+    };
+  };
+  const shim::sweep_options strict{.session = {.strict = true}, .persistent = false};
+  CHECK_FALSE(contains(shim::sweep(body(true), {.persistent = false}).text(), "wrong memory"));
+  CHECK_FALSE(contains(shim::sweep(body(false), strict).text(), "wrong memory"));
+  const auto report = shim::sweep(body(true), strict);
+  REQUIRE_FALSE(report.clean());
+  CHECK(report.failures.at(0).injected == "nothing");
+  CHECK(contains(report.failures.at(0).what, "wrong memory: ibv_post_srq_recv (call "));
 }
 
 TEST_CASE("a report names each failing run by a line that repeats it, and it alone") {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <ibvxx/error.hpp>
 #include <ibvxx/shim/device.hpp>
+#include <ibvxx/shim/session_options.hpp>
 #include <ibvxx/verb.hpp>
 #include <optional>
 #include <string>
@@ -15,10 +16,11 @@ namespace ibvxx::shim {
 
 /// How to sweep.
 struct sweep_options {
-  int order = 1;           ///< 2: after each single failure, also fail every later call in turn
-  simulated machine{};     ///< what the body sees
-  bool transient = true;   ///< runs in which a call fails once
-  bool persistent = true;  ///< runs in which it, and every later call of its verb, fails
+  int order = 1;              ///< 2: after each single failure, also fail every later call in turn
+  simulated machine{};        ///< what the body sees
+  session_options session{};  ///< how each run's session looks at it
+  bool transient = true;      ///< runs in which a call fails once
+  bool persistent = true;     ///< runs in which it, and every later call of its verb, fails
   std::vector<verb> optional_calls{};  ///< verbs whose failure the body may swallow
   /// Only the run that a failure's `replay` tells of; the default is what IBVXX_REPLAY holds in the
   /// environment, and without that, all runs.

@@ -372,42 +372,4 @@ TEST_CASE("a list of requests that leads back into itself does not hang") {
   f.end();
 }
 
-TEST_CASE("the functions of an extended queue pair take null lists and absurd counts") {
-  fixture f;
-  ibv_qp_ex* qp = ::ibv_qp_to_qp_ex(f.objects->built.get());
-  ibv_data_buf nothing{nullptr, 16};
-  const auto refused = [&](int code, auto&& build) {
-    ::ibv_wr_start(qp);
-    ::ibv_wr_send(qp);
-    build();
-    CHECK(::ibv_wr_complete(qp) == code);
-  };
-  f.s.expect(finding_kind::foreign_pointer, "a null pointer as sg_list");
-  refused(EINVAL, [&] { ::ibv_wr_set_sge_list(qp, 1, nullptr); });
-  refused(ENOMEM, [&] { ::ibv_wr_set_sge_list(qp, SIZE_MAX, nullptr); });
-  f.s.expect(finding_kind::foreign_pointer, "a null pointer as buf_list");
-  refused(EINVAL, [&] { ::ibv_wr_set_inline_data_list(qp, 1, nullptr); });
-  f.s.expect(finding_kind::foreign_pointer, "a null pointer as inline data");
-  refused(EINVAL, [&] { ::ibv_wr_set_inline_data_list(qp, 1, &nothing); });
-  refused(ENOMEM, [&] { ::ibv_wr_set_inline_data(qp, &nothing, SIZE_MAX / 2); });
-  f.s.expect(finding_kind::foreign_pointer);
-  refused(EINVAL, [&] { ::ibv_wr_set_ud_addr(qp, nullptr, 0, 0); });
-  f.end();
-}
-
-TEST_CASE("a copy of an extended queue pair or CQ is none") {
-  fixture f;
-  const ibv_qp_ex* qp = ::ibv_qp_to_qp_ex(f.objects->built.get());
-  auto copy = std::make_unique<ibv_qp_ex>(*qp);
-  for (int i = 0; i < 4; ++i) f.s.expect(finding_kind::foreign_pointer);
-  ::ibv_wr_start(copy.get());
-  ::ibv_wr_send(copy.get());
-  ::ibv_wr_set_sge(copy.get(), 0, 0, 0);
-  CHECK(::ibv_wr_complete(copy.get()) == EINVAL);
-  auto queue = std::make_unique<ibv_cq_ex>(*f.objects->polled.get());
-  f.s.expect(finding_kind::foreign_pointer);
-  CHECK(::ibv_wc_read_vendor_err(queue.get()) == 0);
-  f.end();
-}
-
 }  // namespace ibvxx::shim_bad_arguments_test
