@@ -39,7 +39,7 @@ void print(const coverage& seen) {
 
 TEST_CASE("random programs behave as the model says, and leave nothing") {
   const std::uint64_t seed = number_from("IBVXX_SEED", std::random_device{}());
-  const std::uint64_t steps = number_from("IBVXX_STEPS", 250000);
+  const std::uint64_t steps = number_from("IBVXX_STEPS", 200000);
   std::printf("model: %" PRIu64 " steps, repeat with IBVXX_SEED=%" PRIu64 "\n", steps, seed);
   std::fflush(stdout);
   coverage seen;
