@@ -81,8 +81,9 @@ class rdma_context {
   /// registrations under way, and up to config().release_timeout for leases: then it fails with
   /// EBUSY and changes nothing. What fails to go stays owned, and so does what it was made from;
   /// everything else is released. The first error is returned and says what is left; calling again
-  /// goes on from there. Owning nothing, it calls nothing. On a lost device, what fails with EIO is
-  /// let go of: the kernel's half is gone, and the error says "device lost".
+  /// goes on from there. Owning nothing, it calls nothing. On a device that is gone, whether its
+  /// DEVICE_FATAL was read or not, what fails with EIO is let go of: the kernel's half is gone, and
+  /// the error says "device lost".
   [[nodiscard]] result<void> reset() noexcept {
     const exclusive turn(*this, activity::resetting);
     return release_all();
@@ -390,10 +391,15 @@ class rdma_context {
                        static_cast<long long>(config_.release_timeout.count())));
     }
     result<void> outcome;
+    ibv_context* const device = resources_.device.get();
     const auto failed = [&](const error& e) {
-      const bool gone = lost_ && e.code() == EIO;
+      // Whoever resets may not have read DEVICE_FATAL, and cannot any more.
+      const bool gone = e.code() == EIO && (lost_ || impl::device_is_gone(device));
       error told = e;
-      if (gone) told.explain("; device lost");
+      if (gone) {
+        mark_lost();
+        told.explain("; device lost");
+      }
       if (outcome) outcome = failure(told);
       return gone;
     };
@@ -416,8 +422,9 @@ class rdma_context {
   void destroy_or_report() noexcept {
     if (!resources_.device) return;
     qps_.shut();
-    qps_.destroy([this] { drain(); }, &detail::report_and_keep);
-    regions_.close(&detail::report_and_keep);
+    const auto failed = [this](const error& e) { return resources_.report(e); };
+    qps_.destroy([this] { drain(); }, failed);
+    regions_.close(failed);
     resources_.destroy_or_report(outside_users{qps_, regions_});
     qps_.abandon();
     regions_.abandon();

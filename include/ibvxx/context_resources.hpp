@@ -21,6 +21,14 @@ struct no_users {
   [[nodiscard]] static bool of_pd() noexcept { return false; }
 };
 
+/// Whether the device of a context is gone. Asked only after a destroy has failed with EIO, which
+/// may have other reasons: once the driver has let go of a device, every command on it does
+/// (ib_uverbs_cmd_verbs, Linux 6.1).
+[[nodiscard]] inline bool device_is_gone(ibv_context* device) noexcept {
+  const auto port = query_port(device, 1);
+  return !port && port.error().code() == EIO;
+}
+
 /// The owners, in the order of construction: member destructors undo it in reverse. What a
 /// half-built set of them has is what it releases; nothing else is kept about it.
 struct context_resources {
@@ -90,11 +98,22 @@ struct context_resources {
     return counts;
   }
 
+  /// The destructor's answer to a failed destroy: the teardown handler is told, and the object
+  /// stays alive, unless its device is gone: then there is nothing left to keep it for, and the
+  /// device can be closed only without it.
+  [[nodiscard]] bool report(const error& e) const noexcept {
+    const bool gone = e.code() == EIO && device_is_gone(device.get());
+    error told = e;
+    if (gone) told.explain("; device lost");
+    detail::report_teardown(told);
+    return gone;
+  }
+
   /// The destructor's way: failures go to the teardown handler, and what stayed is let go of,
   /// alive, rather than pulled from under its children.
   template <class Users>
   void destroy_or_report(const Users& users) noexcept {
-    destroy(users, &detail::report_and_keep);
+    destroy(users, [this](const error& e) { return report(e); });
     static_cast<void>(notification_cq.release());
     for (unique_cq& cq : cqs) static_cast<void>(cq.release());
     for (unique_comp_channel& channel : channels) static_cast<void>(channel.release());

@@ -248,4 +248,92 @@ TEST_CASE("case 20: destroying a lost context tells of each failure and leaves t
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("case 20: reset() of a device that is gone ends, although nobody read its event") {
+  shim::session s;
+  auto context = or_throw(rdma_context::open({.comp_channels = 2, .cqs = 3}));
+  REQUIRE(context.register_memory(std::span(memory[0]), IBV_ACCESS_LOCAL_WRITE));
+  new_qp(context);
+  s.unplug("sim0");
+  const auto first = context.reset();
+  REQUIRE_FALSE(first);
+  CHECK(first.error().code() == EIO);
+  CHECK(first.error().detail().ends_with("device lost"));
+  CHECK(context.state() == context_state::disabled);
+  CHECK(s.live() == 0);
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("case 20: on a lost device, what fails with another error than EIO is kept") {
+  shim::session s;
+  auto context = or_throw(rdma_context::open({}));
+  s.unplug("sim0");
+  s.fail(verb::dealloc_pd).with(EBUSY);
+  CHECK_FALSE(context.reset());
+  CHECK(context.owned().pds == 1);
+  CHECK(context.state() == context_state::releasing);
+  CHECK_FALSE(context.reset());
+  CHECK(context.owned().total() == 0);
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("case 20: EIO from one destroy does not make a device lost that answers otherwise") {
+  shim::session s;
+  auto context = or_throw(rdma_context::open({}));
+  s.fail(verb::dealloc_pd).with(EIO);
+  const auto first = context.reset();
+  REQUIRE_FALSE(first);
+  CHECK(first.error().detail().find("device lost") == std::string_view::npos);
+  CHECK(context.owned().pds == 1);
+  CHECK(context.owned().devices == 1);
+  CHECK(context.reset());
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("case 20: a device that goes at any call of enable() or reset() leaves nothing open") {
+  const auto life = [] {
+    std::optional<error> told;
+    rdma_context context({.comp_channels = 2, .cqs = 2});
+    if (auto enabled = context.enable(); !enabled)
+      told = enabled.error();
+    else if (auto gone = context.reset(); !gone)
+      told = gone.error();
+    return told;
+  };
+  std::uint64_t calls = 0;
+  {
+    shim::session undisturbed;
+    REQUIRE_FALSE(life());
+    calls = undisturbed.calls();
+    REQUIRE(undisturbed.finish().empty());
+  }
+  std::size_t told = 0;
+  for (std::uint64_t call = 1; call <= calls; ++call) {
+    INFO("at call " << call << " of " << calls);
+    const test::teardown_catcher teardown;
+    shim::session s;
+    s.at_call(call).unplug("sim0");
+    told += life() ? 1U : 0U;
+    CHECK(s.live() == 0);
+    const auto findings = s.finish();
+    INFO(test::lines(findings));
+    CHECK(findings.empty());
+  }
+  CHECK(told > calls / 2);
+}
+
+TEST_CASE("case 20: the destructor of a context whose device is gone closes it and tells of that") {
+  shim::session s;
+  const test::teardown_catcher teardown;
+  {
+    auto context = or_throw(rdma_context::open({}));
+    new_qp(context);
+    s.unplug("sim0");
+  }
+  REQUIRE(teardown.count() > 0);
+  CHECK(teardown[0].code() == EIO);
+  CHECK(teardown[0].detail().ends_with("device lost"));
+  CHECK(s.live() == 0);
+  CHECK(s.finish().empty());
+}
+
 }  // namespace ibvxx::teardown_cases
