@@ -1,7 +1,6 @@
 #include "data_responder.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 namespace ibvxx::shim {
@@ -56,13 +55,15 @@ reply read(sim_qp& qp, const send_request& request, const segment& remote) {
 reply change(sim_qp& qp, const send_request& request, const segment& remote) {
   std::uint64_t before = 0;
   if (remote.bytes) {
-    // The address is a multiple of 8: so say the checks of the poster or of respond().
-    std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(remote.bytes));
+    // The address is a multiple of 8: so say the checks of the poster or of respond(). The
+    // compiler's own functions, since libc++ has std::atomic_ref only from 19 on.
+    auto* const word = reinterpret_cast<std::uint64_t*>(remote.bytes);
     if (request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-      before = word.fetch_add(request.compare_or_add);
+      before = __atomic_fetch_add(word, request.compare_or_add, __ATOMIC_SEQ_CST);
     } else {
       before = request.compare_or_add;
-      word.compare_exchange_strong(before, request.swap);
+      __atomic_compare_exchange_n(word, &before, request.swap, false, __ATOMIC_SEQ_CST,
+                                  __ATOMIC_SEQ_CST);
     }
   }
   segment_list target;

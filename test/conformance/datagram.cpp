@@ -1,5 +1,6 @@
 // Unreliable datagrams: the GRH before the data, what is dropped, and multicast.
 #include <arpa/inet.h>
+#include <algorithm>
 
 #include "connection.hpp"
 #include "groups.hpp"

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <ibvxx/device_name.hpp>
@@ -18,10 +19,12 @@ namespace {
 
 int failures = 0;
 
-template <class... Arguments>
-void fail(const char* format, Arguments... arguments) {
+[[gnu::format(printf, 1, 2)]] void fail(const char* format, ...) {
   ++failures;
-  std::printf(format, arguments...);
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vprintf(format, arguments);
+  va_end(arguments);
   std::printf("\n");
 }
 
