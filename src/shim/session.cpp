@@ -9,6 +9,7 @@
 
 #include "data_path.hpp"
 #include "engine.hpp"
+#include "session_lookup.hpp"
 #include "sim_device.hpp"
 #include "sim_events.hpp"
 #include "sim_queue_pair.hpp"
@@ -28,16 +29,6 @@ namespace {
     throw std::logic_error("shim: device '" + device.described.name + "' has no port " +
                            std::to_string(port));
   return ports[static_cast<std::size_t>(port) - 1];
-}
-
-/// The live object behind a handle.
-template <class Sim>
-[[nodiscard]] Sim& find(session_state& state, const void* handle) {
-  const record* object = state.objects.find(handle);
-  if (!object || !object->live || object->kind != Sim::kind)
-    throw std::logic_error(std::string("shim: that is no live ") + name(Sim::kind) +
-                           " of this session");
-  return *static_cast<Sim*>(object->storage.get());
 }
 
 [[noreturn]] void refuse_event(ibv_event_type type, const char* whose) {
@@ -134,7 +125,7 @@ std::size_t session::live(object_kind kind) const {
 
 int session::completion_vector(const ibv_cq* cq) const {
   const engine::unseen quiet;
-  return find<sim_cq>(engine::look().state, cq).completion_vector;
+  return find_live<sim_cq>(engine::look().state, cq).completion_vector;
 }
 
 std::vector<finding> session::findings() const {
@@ -218,7 +209,7 @@ void session::raise(const std::string& device, ibv_event_type type) {
 void session::raise(const ibv_qp* qp, ibv_event_type type) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  sim_qp& named = find<sim_qp>(seen.state, qp);
+  sim_qp& named = find_live<sim_qp>(seen.state, qp);
   switch (type) {
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
@@ -244,7 +235,7 @@ void session::raise(const ibv_qp* qp, ibv_event_type type) {
 void session::raise(const ibv_srq* srq, ibv_event_type type) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  sim_srq& named = find<sim_srq>(seen.state, srq);
+  sim_srq& named = find_live<sim_srq>(seen.state, srq);
   if (type != IBV_EVENT_SRQ_ERR && type != IBV_EVENT_SRQ_LIMIT_REACHED) refuse_event(type, "SRQ's");
   raise_srq_event(named, type);
 }
@@ -252,7 +243,7 @@ void session::raise(const ibv_srq* srq, ibv_event_type type) {
 void session::raise(const ibv_cq* cq, ibv_event_type type) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  sim_cq& named = find<sim_cq>(seen.state, cq);
+  sim_cq& named = find_live<sim_cq>(seen.state, cq);
   if (type != IBV_EVENT_CQ_ERR) refuse_event(type, "CQ's");
   ibv_async_event event{};
   event.event_type = type;
@@ -263,7 +254,7 @@ void session::raise(const ibv_cq* cq, ibv_event_type type) {
 void session::raise(const ibv_wq* wq, ibv_event_type type) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  sim_wq& named = find<sim_wq>(seen.state, wq);
+  sim_wq& named = find_live<sim_wq>(seen.state, wq);
   if (type != IBV_EVENT_WQ_FATAL) refuse_event(type, "work queue's");
   named.state = IBV_WQS_ERR;
   ibv_async_event event{};
@@ -275,7 +266,7 @@ void session::raise(const ibv_wq* wq, ibv_event_type type) {
 void session::raise_spurious_event(ibv_cq* cq) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  sim_cq& queue = find<sim_cq>(seen.state, cq);
+  sim_cq& queue = find_live<sim_cq>(seen.state, cq);
   if (!queue.channel) throw std::logic_error("shim: the CQ has no channel to raise an event on");
   raise_cq_event(queue);
 }

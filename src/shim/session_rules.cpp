@@ -6,6 +6,7 @@
 
 #include "data_path.hpp"
 #include "engine.hpp"
+#include "session_lookup.hpp"
 #include "sim_device.hpp"
 #include "sim_events.hpp"
 #include "sim_queue_pair.hpp"
@@ -13,17 +14,6 @@
 
 namespace ibvxx::shim {
 namespace {
-
-[[nodiscard]] record& find_live(session_state& state, const void* handle, object_kind kind) {
-  record* object = state.objects.find(handle);
-  if (!object || !object->live || object->kind != kind)
-    throw std::logic_error(std::string("shim: that is no live ") + name(kind) + " of this session");
-  return *object;
-}
-
-[[nodiscard]] sim_cq& find_cq(session_state& state, const ibv_cq* cq) {
-  return *static_cast<sim_cq*>(find_live(state, cq, object_kind::cq).storage.get());
-}
 
 /// Statuses that only whoever sends can get, since they tell of somebody else.
 [[nodiscard]] bool is_requesters(ibv_wc_status status) noexcept {
@@ -198,8 +188,7 @@ void fault::put_in_force(int code, std::function<void()> action) const {
 completion_fault session::complete(const ibv_qp* qp) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  const auto* found =
-      static_cast<const sim_qp*>(find_live(seen.state, qp, object_kind::qp).storage.get());
+  const auto* found = &find_live<sim_qp>(seen.state, qp);
   if (found->verbs.qp_type == IBV_QPT_XRC_RECV)
     throw std::logic_error("shim: an XRC receiver sends nothing that could complete");
   return {qp, false};
@@ -208,8 +197,7 @@ completion_fault session::complete(const ibv_qp* qp) {
 completion_fault session::complete_receive(const ibv_qp* qp) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  const auto* found =
-      static_cast<const sim_qp*>(find_live(seen.state, qp, object_kind::qp).storage.get());
+  const auto* found = &find_live<sim_qp>(seen.state, qp);
   if (found->verbs.qp_type == IBV_QPT_XRC_SEND)
     throw std::logic_error("shim: an XRC sender receives nothing that could complete");
   return {qp, true};
@@ -290,7 +278,7 @@ void completion_fault::put_in_force(ibv_wc_status status, bool lost) const {
 void session::hold_completions(ibv_cq* cq) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  sim_cq& queue = find_cq(seen.state, cq);
+  sim_cq& queue = find_live<sim_cq>(seen.state, cq);
   if (queue.hold != 0) throw std::logic_error("shim: the CQ's completions are kept back already");
   queue.hold = seen.state.completions.hold(seen.state.objects.find(cq)->title);
 }
@@ -298,7 +286,7 @@ void session::hold_completions(ibv_cq* cq) {
 std::size_t session::release_completions(ibv_cq* cq, std::size_t count) {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  sim_cq& queue = find_cq(seen.state, cq);
+  sim_cq& queue = find_live<sim_cq>(seen.state, cq);
   if (queue.hold == 0) throw std::logic_error("shim: the CQ's completions are not kept back");
   const std::uint32_t hold = std::exchange(queue.hold, 0);
   std::size_t delivered = 0;
@@ -314,7 +302,7 @@ std::size_t session::release_completions(ibv_cq* cq, std::size_t count) {
 std::size_t session::held_completions(const ibv_cq* cq) const {
   const engine::unseen quiet;
   const auto seen = engine::look();
-  return find_cq(seen.state, cq).held.size();
+  return find_live<sim_cq>(seen.state, cq).held.size();
 }
 
 void find_unfired(session_state& state) {
