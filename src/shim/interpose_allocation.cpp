@@ -1,4 +1,8 @@
 // Memory allocation: a call that fails like any other.
+#include "allocation.hpp"
+
+#if IBVXX_SHIM_SEES_ALLOCATIONS
+
 #include <malloc.h>
 
 #include <cstdlib>
@@ -105,3 +109,5 @@ void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noex
 void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
   release(memory);
 }
+
+#endif

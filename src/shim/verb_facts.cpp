@@ -2,6 +2,8 @@
 
 #include <cerrno>
 
+#include "allocation.hpp"
+
 namespace ibvxx::shim {
 namespace {
 
@@ -180,7 +182,7 @@ verb_facts facts_of(verb call) noexcept {
     case verb::close:
       return {close_errnos, true, true};
     case verb::allocate:
-      return {no_memory, true, false};
+      return {no_memory, IBVXX_SHIM_SEES_ALLOCATIONS != 0, false};
     // ibv_free_device_list and ibv_unimport_* are void; ibv_close_device returns 0 whatever happens
     // (rdma-core 44).
     case verb::free_device_list:

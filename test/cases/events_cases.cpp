@@ -73,7 +73,7 @@ TEST_CASE(
   s.raise("sim0", IBV_EVENT_PORT_ACTIVE, 1);
   epoll_event edge{};
   CHECK(::epoll_wait(context.epoll_fd(), &edge, 1, 0) == 1);
-  CHECK(edge.data.u64 == static_cast<std::uint64_t>(context.device()->async_fd));
+  CHECK(std::uint64_t{edge.data.u64} == static_cast<std::uint64_t>(context.device()->async_fd));
   s.fail(verb::get_async_event).nth(3).with(EINTR);
   std::vector<ibv_event_type> seen;
   CHECK(context

@@ -93,7 +93,12 @@ TEST_CASE("a failed registration leaves nothing behind") {
   REQUIRE(context.enable());
   std::byte memory[64];
   for (const verb call : {verb::allocate, verb::reg_mr}) {
-    s.fail(call).with(ENOMEM);
+    try {
+      s.fail(call).with(ENOMEM);
+    } catch (const std::logic_error&) {
+      CHECK(call == verb::allocate);  // Clang's ThreadSanitizer has an operator new of its own
+      continue;
+    }
     const auto mr = context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE);
     REQUIRE_FALSE(mr);
     CHECK(mr.error().call() == call);

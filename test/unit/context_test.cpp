@@ -207,7 +207,7 @@ TEST_CASE("the descriptors of a context are non-blocking and wake its epoll desc
     REQUIRE(::write(fd, &one, sizeof one) == sizeof one);
     epoll_event event{};
     CHECK(::epoll_wait(context->epoll_fd(), &event, 1, 0) == 1);
-    CHECK(event.data.u64 == static_cast<std::uint64_t>(fd));
+    CHECK(std::uint64_t{event.data.u64} == static_cast<std::uint64_t>(fd));
     std::uint64_t taken = 0;
     REQUIRE(::read(fd, &taken, sizeof taken) == sizeof taken);
   }

@@ -190,7 +190,7 @@ TEST_CASE("an armed CQ raises one event, which wakes poll and epoll; an unarmed 
     CHECK(write(pair, 3) == 0);
     CHECK(test::readable(pair.a.channel->fd));
     CHECK(::epoll_wait(epoll.get(), &event, 1, 0) == 1);
-    CHECK(event.data.u64 == 42);
+    CHECK(std::uint64_t{event.data.u64} == 42);
     auto read = or_throw(get_cq_event(pair.a.channel));
     REQUIRE(read);
     CHECK(read->cq() == pair.a.send_cq.get());

@@ -46,8 +46,10 @@ TEST_CASE("rules that make no sense are refused with the reason") {
   CHECK(reason([&] {
           return s.fail(verb::create_cq).with(-EINVAL);
         }).find("an errno is in 1..4095") != std::string::npos);
-  CHECK(reason([&] { return s.fail(verb::allocate).with(EIO); }).find("ENOMEM only") !=
-        std::string::npos);
+  const std::string allocating = reason([&] { return s.fail(verb::allocate).with(EIO); });
+  // Clang's ThreadSanitizer has an operator new of its own.
+  if (allocating.find("is not intercepted") == std::string::npos)
+    CHECK(allocating.find("ENOMEM only") != std::string::npos);
   CHECK(reason([&] { return s.fail(verb::free_device_list); }).find("cannot fail") !=
         std::string::npos);
   CHECK(reason([&] { return s.fail(verb::none); }).find("not intercepted") != std::string::npos);
