@@ -334,4 +334,40 @@ TEST_CASE("case 20: the destructor of a context whose device is gone closes it a
   CHECK(s.finish().empty());
 }
 
+TEST_CASE(
+    "case 20: EIO instead of an event means lost, too, and a context that moves takes that along") {
+  shim::session s;
+  auto context = or_throw(rdma_context::open({}));
+  s.fail(verb::get_async_event).with(EIO);
+  CHECK(context.process_async_events().error().code() == EIO);
+  CHECK(context.state() == context_state::lost);
+  rdma_context moved(std::move(context));
+  CHECK(context.state() == context_state::disabled);
+  CHECK(moved.state() == context_state::lost);
+  CHECK(moved.reset());
+  CHECK(moved.enable());
+  CHECK(moved.state() == context_state::enabled);
+  CHECK(moved.reset());
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("reset() takes what its queue pairs' flush left on the CQs") {
+  shim::session s;
+  auto context = or_throw(rdma_context::open({}));
+  ibv_qp* const qp = new_qp(context);
+  REQUIRE(qp_to_init(qp));
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    ibv_recv_wr receive{id, nullptr, nullptr, 0};
+    REQUIRE(post_recv(qp, &receive));
+  }
+  s.fail(verb::destroy_cq).persistently().with(EBUSY);
+  CHECK_FALSE(context.reset());
+  REQUIRE(context.cq(0));
+  ibv_wc completions[4];
+  CHECK(poll_cq(context.cq(0), completions).value() == 0);
+  s.forgive();
+  CHECK(context.reset());
+  CHECK(s.finish().empty());
+}
+
 }  // namespace ibvxx::teardown_cases
