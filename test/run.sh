@@ -62,7 +62,8 @@ wanted() { # TIER
 # -O0: compiling is what takes the time. A line table is all that a sanitizer's report needs.
 common='-Dtests=enabled -Doptimization=0 -Ddebug=false'
 sanitizers="$common -Dexamples=disabled -Db_lundef=false"
-lines='-Dcpp_args=-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all'
+# The option takes the place of what Meson would read from the environment.
+lines="-Dcpp_args=-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all ${CXXFLAGS-}"
 
 plain() { sh "$lib/suites.sh" "$build/plain" $common -Dexamples=enabled -Dkernel_tests=enabled; }
 
