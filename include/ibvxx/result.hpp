@@ -12,20 +12,24 @@
 
 // The two kinds are different types with different layouts. Everything whose signature speaks of a
 // result lives in an inline namespace named after the kind, so that objects of one kind cannot be
-// linked with code compiled for the other.
-#if defined(__cpp_lib_expected) && __cpp_lib_expected >= 202202L
+// linked with code compiled for the other. The std::expected of libc++ 16 loses errors (measured:
+// they arrive as zeros), that of 19 does not; what is between is not trusted.
+#if defined(__cpp_lib_expected) && __cpp_lib_expected >= 202202L && \
+    (!defined(_LIBCPP_VERSION) || _LIBCPP_VERSION >= 190000)
 #include <expected>
 #define IBVXX_RESULT_KIND std_expected
+#define IBVXX_RESULT_IS_STANDARD 1
 #elif __has_include(<tl/expected.hpp>)
 #include <tl/expected.hpp>
 #define IBVXX_RESULT_KIND tl_expected
+#define IBVXX_RESULT_IS_STANDARD 0
 #else
 #error "ibvxx needs std::expected (C++23) or tl/expected.hpp (Debian package libexpected-dev)"
 #endif
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-#if defined(__cpp_lib_expected) && __cpp_lib_expected >= 202202L
+#if IBVXX_RESULT_IS_STANDARD
 template <class T>
 using result = std::expected<T, error>;
 using failure = std::unexpected<error>;
