@@ -5,7 +5,8 @@
 #include <ibvxx/shim.hpp>
 #include <utility>
 
-#if defined(__cpp_lib_expected) && defined(TL_EXPECTED_HPP)
+#if defined(__cpp_lib_expected) && defined(TL_EXPECTED_HPP) && \
+    (!defined(_LIBCPP_VERSION) || _LIBCPP_VERSION >= 190000)
 #error "there is std::expected, and yet tl::expected was asked for"
 #endif
 
