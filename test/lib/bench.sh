@@ -7,14 +7,12 @@ set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 tree=${here%/*/*}
 build=$1
-mkdir -p "$build"
-again=''
-[ ! -f "$build/build.ninja" ] || again=--reconfigure
-# shellcheck disable=SC2086 # several options
-set -- --buildtype=release -Dtests=enabled -Dbenchmarks=enabled ${IBVXX_MESON_OPTIONS-}
-if ! {
-    meson setup $again "$@" "$build" "$tree" || meson setup --wipe "$@" "$build" "$tree"
-} >"$build.log" 2>&1 || ! ninja -C "$build" test/data-path-bench >"$build.log" 2>&1; then
+mkdir -p "$build" # and what the log stands in
+# shellcheck source=test/lib/configure.sh
+. "$here/configure.sh"
+
+if ! configure "$build" "$tree" --buildtype=release -Dtests=enabled -Dbenchmarks=enabled >"$build.log" 2>&1 ||
+    ! ninja -C "$build" test/data-path-bench >"$build.log" 2>&1; then
     tail -n 40 "$build.log"
     echo "0 passed, 1 failed"
     exit 1

@@ -2,23 +2,16 @@
 # usage: suites.sh BUILD_DIR [MESON_OPTION]...
 #
 # Builds everything in BUILD_DIR and runs every test that Meson knows of. Prints what failed, then "N passed, N failed".
-# $IBVXX_MESON_OPTIONS are more options, for a whole run of run.sh.
 set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 tree=${here%/*/*}
 build=$1
 shift
-# shellcheck disable=SC2086 # several options
-set -- "$@" ${IBVXX_MESON_OPTIONS-}
-mkdir -p "$build"
+mkdir -p "$build" # and what the log stands in
+# shellcheck source=test/lib/configure.sh
+. "$here/configure.sh"
 
-# Options of an earlier run are overruled; objects that they do not concern are kept. Whatever else is in the way, a
-# changed compiler for one, goes.
-again=''
-[ ! -f "$build/build.ninja" ] || again=--reconfigure
-if ! {
-    meson setup $again "$@" "$build" "$tree" || meson setup --wipe "$@" "$build" "$tree"
-} >"$build.log" 2>&1; then
+if ! configure "$build" "$tree" "$@" >"$build.log" 2>&1; then
     tail -n 40 "$build.log"
     echo "0 passed, 1 failed"
     exit 1

@@ -3,11 +3,14 @@
 #include <cstring>
 
 #include "suite.hpp"
+#include "support/profiles.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 
 namespace ibvxx::data_path_datagram_test {
 namespace {
+
+using test::on_both_profiles;
 
 using shim::device_profile;
 using test::datagram_key;
@@ -42,16 +45,6 @@ constexpr pair_options datagrams(const char* device_b = "sim1") {
   options.type = IBV_QPT_UD;
   options.device_b = device_b;
   return options;
-}
-
-template <class Body>
-void on_both_profiles(Body&& body) {
-  for (const auto profile : {device_profile::soft_roce, device_profile::hardware}) {
-    shim::session s(test::two_devices(profile));
-    INFO((profile == device_profile::hardware ? "hardware" : "Soft-RoCE"));
-    body(s, profile);
-    CHECK(test::lines(s.finish()) == "");
-  }
 }
 
 }  // namespace

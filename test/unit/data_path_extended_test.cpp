@@ -1,10 +1,13 @@
 // The extended interfaces: polling by iteration, and posting one call at a time.
 #include "suite.hpp"
+#include "support/profiles.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 
 namespace ibvxx::data_path_extended_test {
 namespace {
+
+using test::on_both_profiles;
 
 using shim::device_profile;
 using test::end_point;
@@ -79,20 +82,10 @@ struct extended_pair {
   ibv_qp_ex* ex = nullptr;
 };
 
-template <class Body>
-void on_both_profiles(Body&& body) {
-  for (const auto profile : {device_profile::soft_roce, device_profile::hardware}) {
-    shim::session s(test::two_devices(profile));
-    INFO((profile == device_profile::hardware ? "hardware" : "Soft-RoCE"));
-    body(profile);
-    CHECK(test::lines(s.finish()) == "");
-  }
-}
-
 }  // namespace
 
 TEST_CASE("each operation is posted by its own call, and does what its work request does") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     extended_pair pair;
     auto& [a, b, cq, qp, ex] = pair;
     a.fill(0, "one");
@@ -156,7 +149,7 @@ TEST_CASE("each operation is posted by its own call, and does what its work requ
 }
 
 TEST_CASE("pieces and inline data of a request are set as lists") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     extended_pair pair;
     auto& [a, b, cq, qp, ex] = pair;
     a.fill(0, "ab");
@@ -178,7 +171,7 @@ TEST_CASE("pieces and inline data of a request are set as lists") {
 }
 
 TEST_CASE("an aborted batch is forgotten, and so is one with a request that cannot be") {
-  on_both_profiles([](device_profile profile) {
+  on_both_profiles([](shim::session&, device_profile profile) {
     extended_pair pair;
     auto& [a, b, cq, qp, ex] = pair;
     const auto write = [&, lkey = a.region->lkey](std::uint64_t id) {
@@ -231,7 +224,7 @@ TEST_CASE("a batch is refused as a post would be: before RTS, with EINVAL") {
 }
 
 TEST_CASE("datagrams are addressed by a call of their own") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     pair_options options;
     options.type = IBV_QPT_UD;
     extended_pair pair(options);
@@ -254,7 +247,7 @@ TEST_CASE("datagrams are addressed by a call of their own") {
 }
 
 TEST_CASE("an iteration reads one completion after the other, and everything of each") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     extended_pair pair;
     auto& [a, b, cq, qp, ex] = pair;
     CHECK_FALSE(or_throw(start_poll(cq)));

@@ -2,11 +2,14 @@
 #include <sys/epoll.h>
 
 #include "suite.hpp"
+#include "support/profiles.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 
 namespace ibvxx::data_path_queues_test {
 namespace {
+
+using test::on_both_profiles;
 
 using shim::device_profile;
 using test::drain;
@@ -16,17 +19,6 @@ using test::polled;
 using test::queue_pairs;
 using test::receive;
 using test::request;
-
-template <class Body>
-void on_both_profiles(Body&& body, std::optional<shim::finding_kind> expected = {}) {
-  for (const auto profile : {device_profile::soft_roce, device_profile::hardware}) {
-    shim::session s(test::two_devices(profile));
-    if (expected) s.expect(*expected);
-    INFO((profile == device_profile::hardware ? "hardware" : "Soft-RoCE"));
-    body(profile);
-    CHECK(test::lines(s.finish()) == "");
-  }
-}
 
 int write(queue_pairs& pair, std::uint64_t id, unsigned flags = IBV_SEND_SIGNALED) {
   return request(id, IBV_WR_RDMA_WRITE, {pair.a.piece(0, 8)})
@@ -55,7 +47,7 @@ TEST_CASE("queues hold 2^n-1 entries, at least what was asked for") {
 }
 
 TEST_CASE("a receive queue takes as many as it holds, then says ENOMEM and names the request") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair({.cap = {16, 16, 4, 4, 64}, .cqe = 127});
     ibv_recv_wr list[40] = {};
     for (std::uint64_t i = 0; i < 40; ++i)
@@ -72,7 +64,7 @@ TEST_CASE("a receive queue takes as many as it holds, then says ENOMEM and names
 }
 
 TEST_CASE("a send queue is full until what it holds is done; the requests before stay posted") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair({.cap = {4, 16, 4, 4, 64}});
     // Nobody receives: they wait.
     for (std::uint64_t id = 1; id <= 7; ++id) CHECK(send(pair, id) == 0);
@@ -85,7 +77,7 @@ TEST_CASE("a send queue is full until what it holds is done; the requests before
 }
 
 TEST_CASE("hardware's slots come back with a polled completion only, Soft-RoCE's at once") {
-  on_both_profiles([](device_profile profile) {
+  on_both_profiles([](shim::session&, device_profile profile) {
     queue_pairs pair({.cap = {4, 16, 4, 4, 64}});
     int posted = 0;
     while (posted < 100 && write(pair, 1, 0) == 0) ++posted;
@@ -103,7 +95,7 @@ TEST_CASE("hardware's slots come back with a polled completion only, Soft-RoCE's
 }
 
 TEST_CASE("more SGEs than a queue pair has are refused, and bad_wr points at the request") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair;
     const auto caps = or_throw(query_qp(pair.a.qp, IBV_QP_CAP)).init_attr.cap;
     std::vector<ibv_sge> pieces(caps.max_send_sge + 1, pair.a.piece(0, 1));
@@ -129,7 +121,8 @@ TEST_CASE("more SGEs than a queue pair has are refused, and bad_wr points at the
 }
 
 TEST_CASE("a CQ that runs over loses the completion and raises CQ_ERR; the others can be polled") {
-  const auto overruns = [](device_profile) {
+  on_both_profiles([](shim::session& s, device_profile) {
+    s.expect(shim::finding_kind::undersized_cq);
     queue_pairs pair({.cqe = 3});
     for (std::uint64_t id = 1; id <= 3; ++id) CHECK(write(pair, id) == 0);
     CHECK(events_of(pair.a.context) == "");
@@ -140,12 +133,12 @@ TEST_CASE("a CQ that runs over loses the completion and raises CQ_ERR; the other
     CHECK(polled(pair.a.send_cq) == "");
     CHECK(write(pair, 5) == 0);  // it goes on (measured)
     CHECK(polled(pair.a.send_cq) == "5 SUCCESS RDMA_WRITE");
-  };
-  on_both_profiles(overruns, shim::finding_kind::undersized_cq);
+  });
 }
 
 TEST_CASE("a responder that cannot say what it received breaks, without an answer") {
-  const auto overruns = [](device_profile) {
+  on_both_profiles([](shim::session& s, device_profile) {
+    s.expect(shim::finding_kind::undersized_cq);
     queue_pairs pair({.cqe = 1});
     for (std::uint64_t id = 1; id <= 3; ++id)
       CHECK(receive(pair.b.qp, id, {pair.b.piece(0, 64)}) == 0);
@@ -156,8 +149,7 @@ TEST_CASE("a responder that cannot say what it received breaks, without an answe
     CHECK(pair.b.state() == IBV_QPS_ERR);
     CHECK(events_of(pair.b.context).find("CQ_ERR") == 0);
     CHECK(polled(pair.b.recv_cq) == "1 SUCCESS RECV 8");
-  };
-  on_both_profiles(overruns, shim::finding_kind::undersized_cq);
+  });
 }
 
 TEST_CASE("a resized CQ keeps what it holds, in order, and cannot become smaller than that") {
@@ -177,7 +169,7 @@ TEST_CASE("a resized CQ keeps what it holds, in order, and cannot become smaller
 }
 
 TEST_CASE("an armed CQ raises one event, which wakes poll and epoll; an unarmed one none") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair;
     const auto epoll = or_throw(epoll_create());
     or_throw(epoll_add(epoll.get(), pair.a.channel->fd, EPOLLIN, 42));
@@ -222,7 +214,7 @@ TEST_CASE("a thread that sleeps in poll is woken by another thread's completion"
 }
 
 TEST_CASE("solicited only: an event for a solicited message, and on hardware for an error") {
-  on_both_profiles([](device_profile profile) {
+  on_both_profiles([](shim::session&, device_profile profile) {
     queue_pairs pair;
     const auto raised = [&] { return or_throw(get_cq_event(pair.b.channel)).has_value(); };
     for (std::uint64_t id = 1; id <= 5; ++id)
@@ -248,7 +240,7 @@ TEST_CASE("solicited only: an event for a solicited message, and on hardware for
 }
 
 TEST_CASE("SQD holds requests back, and tells when the queue is drained") {
-  on_both_profiles([](device_profile profile) {
+  on_both_profiles([](shim::session&, device_profile profile) {
     const bool hardware = profile == device_profile::hardware;
     queue_pairs pair;
     ibv_qp_attr to{};

@@ -2,11 +2,14 @@
 #include <fcntl.h>
 
 #include "suite.hpp"
+#include "support/profiles.hpp"
 #include "support/queue_pairs.hpp"
 #include "support/trace.hpp"
 
 namespace ibvxx::data_path_shared_test {
 namespace {
+
+using test::on_both_profiles;
 
 using shim::device_profile;
 using test::drain;
@@ -19,16 +22,6 @@ using test::receive;
 using test::request;
 
 constexpr unsigned window_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-
-template <class Body>
-void on_both_profiles(Body&& body) {
-  for (const auto profile : {device_profile::soft_roce, device_profile::hardware}) {
-    shim::session s(test::two_devices(profile));
-    INFO((profile == device_profile::hardware ? "hardware" : "Soft-RoCE"));
-    body(profile);
-    CHECK(test::lines(s.finish()) == "");
-  }
-}
 
 int send(queue_pairs& pair, std::uint64_t id, std::size_t length) {
   return request(id, IBV_WR_SEND, {pair.a.piece(0, length)}).post(pair.a.qp);
@@ -59,7 +52,7 @@ int bind(queue_pairs& pair, std::uint64_t id, ibv_mw* mw, std::uint32_t rkey,
 }  // namespace
 
 TEST_CASE("the receives of an SRQ serve all of its queue pairs, in the order they were posted") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     const pair_options options{.with_srq = true};
     queue_pairs pair(options);
     end_point c("sim0", options);
@@ -84,7 +77,7 @@ TEST_CASE("the receives of an SRQ serve all of its queue pairs, in the order the
 }
 
 TEST_CASE("a sender waits for a receive of the SRQ, and gets it when one is posted") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair({.with_srq = true});
     CHECK(send(pair, 1, 8) == 0);
     CHECK(polled(pair.a.send_cq) == "");
@@ -95,7 +88,7 @@ TEST_CASE("a sender waits for a receive of the SRQ, and gets it when one is post
 }
 
 TEST_CASE("an SRQ tells once when fewer receives are left than its limit") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair({.with_srq = true});
     for (std::uint64_t id = 1; id <= 5; ++id)
       CHECK(receive(pair.b.srq, id, {pair.b.piece(0, 64)}) == 0);
@@ -114,7 +107,7 @@ TEST_CASE("an SRQ tells once when fewer receives are left than its limit") {
 }
 
 TEST_CASE("an SRQ keeps its receives when a queue pair breaks; hardware tells of the last one") {
-  on_both_profiles([](device_profile profile) {
+  on_both_profiles([](shim::session&, device_profile profile) {
     queue_pairs pair({.with_srq = true});
     CHECK(receive(pair.b.srq, 1, {pair.b.piece(0, 64)}) == 0);
     or_throw(qp_to_error(pair.b.qp));
@@ -129,7 +122,7 @@ TEST_CASE("an SRQ keeps its receives when a queue pair breaks; hardware tells of
 }
 
 TEST_CASE("a type 1 window lets the peer in, through every queue pair of its domain, and moves") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     // The region itself grants the peer nothing.
     queue_pairs pair({.region_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND});
     const auto window = or_throw(alloc_mw(pair.b.pd, IBV_MW_TYPE_1));
@@ -159,7 +152,7 @@ TEST_CASE("a type 1 window lets the peer in, through every queue pair of its dom
 }
 
 TEST_CASE("a window ends where it ends, and grants what it was bound with") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     const struct {
       std::uint64_t offset;
       std::size_t length;
@@ -181,7 +174,7 @@ TEST_CASE("a window ends where it ends, and grants what it was bound with") {
 }
 
 TEST_CASE("a type 2 window belongs to the queue pair that bound it, until it is invalidated") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair;
     const auto window = or_throw(alloc_mw(pair.b.pd, IBV_MW_TYPE_2));
     const std::uint32_t key = ibv_inc_rkey(window->rkey);
@@ -204,7 +197,7 @@ TEST_CASE("a type 2 window belongs to the queue pair that bound it, until it is 
 }
 
 TEST_CASE("a send with invalidate closes the receiver's window, and its completion names the key") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair;
     const auto window = or_throw(alloc_mw(pair.b.pd, IBV_MW_TYPE_2));
     const std::uint32_t key = ibv_inc_rkey(window->rkey);
@@ -224,7 +217,7 @@ TEST_CASE("a send with invalidate closes the receiver's window, and its completi
 }
 
 TEST_CASE("binds that cannot be complete with MW_BIND_ERR, and the queue pair breaks") {
-  on_both_profiles([](device_profile) {
+  on_both_profiles([](shim::session&, device_profile) {
     const auto refuse = [](auto&& change) {
       queue_pairs pair;
       const auto plain = or_throw(

@@ -1,5 +1,6 @@
 // The shim itself: sessions, rules, descriptions, and what it says of misuse.
 #include "suite.hpp"
+#include "support/refusal.hpp"
 #include "support/trace.hpp"
 
 namespace ibvxx::shim_test {
@@ -7,15 +8,7 @@ using shim::finding_kind;
 
 namespace {
 
-template <class Work>
-std::string reason(Work&& work) {
-  try {
-    static_cast<void>(work());
-  } catch (const std::logic_error& refused) {
-    return refused.what();
-  }
-  return "not refused";
-}
+using test::reason;
 
 std::string refused_device(const shim::device_description& description) {
   return reason([&] { shim::session s({{description}}); });

@@ -2,21 +2,14 @@
 #include "suite.hpp"
 #include "support/every_object.hpp"
 #include "support/loopback.hpp"
+#include "support/refusal.hpp"
 #include "support/trace.hpp"
 
 namespace ibvxx::shim_async_events_test {
 
 namespace {
 
-template <class Work>
-std::string reason(Work&& work) {
-  try {
-    work();
-  } catch (const std::logic_error& refused) {
-    return refused.what();
-  }
-  return "not refused";
-}
+using test::reason;
 
 struct fixture {
   shim::session s{{{shim::device_description::hardware()}}};

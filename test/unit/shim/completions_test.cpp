@@ -1,23 +1,16 @@
 // Completions that fail, get lost, or come late, by rule.
 #include "suite.hpp"
 #include "support/loopback.hpp"
+#include "support/refusal.hpp"
 #include "support/trace.hpp"
 
 namespace ibvxx::shim_completions_test {
 
 namespace {
 
-using shim::finding_kind;
+using test::reason;
 
-template <class Work>
-std::string reason(Work&& work) {
-  try {
-    work();
-  } catch (const std::logic_error& refused) {
-    return refused.what();
-  }
-  return "not refused";
-}
+using shim::finding_kind;
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;

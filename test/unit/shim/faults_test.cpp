@@ -6,23 +6,16 @@
 #include "support/every_object.hpp"
 #include "support/loopback.hpp"
 #include "support/owner_recipes.hpp"
+#include "support/refusal.hpp"
 #include "support/trace.hpp"
 
 namespace ibvxx::shim_faults_test {
 
 namespace {
 
-using shim::finding_kind;
+using test::reason;
 
-template <class Work>
-std::string reason(Work&& work) {
-  try {
-    static_cast<void>(work());
-  } catch (const std::logic_error& refused) {
-    return refused.what();
-  }
-  return "not refused";
-}
+using shim::finding_kind;
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
