@@ -71,7 +71,7 @@ class rdma_context {
     const std::lock_guard lock(control_);
     resources_.swap(opened->resources);
     facts_ = opened->facts;
-    paused_by_hand_ = lost_ = false;
+    paused_by_hand_ = lost_ = port_in_doubt_ = gid_in_doubt_ = false;
     open_gates();
     return {};
   }
@@ -123,14 +123,15 @@ class rdma_context {
   /// GID choice are brought up to date, and a fatal device error makes the context `lost`. Returns
   /// how many events there were. `seen(const ibv_async_event&)` is called with each before it is
   /// acknowledged, also with those that concern queue pairs and queues; it must not reset the
-  /// context. Errors: EAGAIN naming the state unless enabled or paused; those of
-  /// ibv_get_async_event, and of the questions that the events lead to: ENODATA where no usable GID
-  /// is left, which pauses the context until there is one.
+  /// context. What was read is followed also when it throws. Errors: EAGAIN naming the state unless
+  /// enabled or paused; those of ibv_get_async_event, and of the questions that the events lead to:
+  /// ENODATA where no usable GID is left, which pauses the context until there is one. A question
+  /// that fails otherwise is asked again by the next call, whether there are events then or not.
   template <class Seen>
   [[nodiscard]] result<std::size_t> process_async_events(Seen&& seen) {
     const exclusive turn(*this, activity::asking);
     if (auto open = ready(); !open) return failure(open.error());
-    bool port_changed = false, gids_changed = false;
+    follow_up afterwards(*this);
     std::size_t count = 0;
     result<void> outcome;
     for (;; ++count) {
@@ -143,17 +144,10 @@ class rdma_context {
       }
       if (!*event) break;
       const ibv_async_event& what = (*event)->get();
+      follow(what);
       seen(what);
-      follow(what, port_changed, gids_changed);
     }
-    if (state() == context_state::lost) {
-      if (!outcome) return failure(outcome.error());
-      return count;
-    }
-    if (port_changed || gids_changed)
-      if (auto asked = refresh_port(); !asked && outcome) outcome = asked;
-    if (gids_changed)
-      if (auto asked = refresh_gid(); !asked && outcome) outcome = asked;
+    if (auto asked = afterwards.now(); !asked && outcome) outcome = asked;
     if (!outcome) return failure(outcome.error());
     return count;
   }
@@ -255,6 +249,23 @@ class rdma_context {
     rdma_context& context_;
   };
 
+  /// Brings the facts up to date, now or, where an exception passes, on the way out.
+  class follow_up {
+   public:
+    explicit follow_up(rdma_context& context) noexcept : context_(&context) {}
+    follow_up(const follow_up&) = delete;
+    follow_up& operator=(const follow_up&) = delete;
+    ~follow_up() {
+      if (context_) static_cast<void>(context_->ask_anew());
+    }
+    [[nodiscard]] result<void> now() noexcept {
+      return std::exchange(context_, nullptr)->ask_anew();
+    }
+
+   private:
+    rdma_context* context_;
+  };
+
   /// What lives on the resources but not among them.
   struct outside_users {
     const qp_registry& qps;
@@ -309,7 +320,7 @@ class rdma_context {
     const std::lock_guard lock(control_);
     lost_ = true;
   }
-  void follow(const ibv_async_event& event, bool& port_changed, bool& gids_changed) noexcept {
+  void follow(const ibv_async_event& event) noexcept {
     if (event.event_type == IBV_EVENT_DEVICE_FATAL) {
       mark_lost();
       return;
@@ -322,32 +333,42 @@ class rdma_context {
       case IBV_EVENT_PKEY_CHANGE:
       case IBV_EVENT_SM_CHANGE:
       case IBV_EVENT_CLIENT_REREGISTER:
-        port_changed = port_changed || ours();
+        port_in_doubt_ = port_in_doubt_ || ours();
         break;
       case IBV_EVENT_GID_CHANGE:
-        gids_changed = gids_changed || ours();
+        if (ours()) port_in_doubt_ = gid_in_doubt_ = true;
         break;
       default:
         break;
     }
+  }
+  /// Asks what is in doubt. What cannot be found out stays so.
+  [[nodiscard]] result<void> ask_anew() noexcept {
+    result<void> outcome;
+    if (state() == context_state::lost) return outcome;
+    if (port_in_doubt_) outcome = refresh_port();
+    if (gid_in_doubt_)
+      if (auto asked = refresh_gid(); !asked && outcome) outcome = asked;
+    return outcome;
   }
   [[nodiscard]] result<void> refresh_port() noexcept {
     auto port = query_port(resources_.device, facts_.port_number);
     if (!port) return failure(port.error());
     const std::lock_guard lock(control_);
     facts_.port = *port;
+    port_in_doubt_ = false;
     return {};
   }
   [[nodiscard]] result<void> refresh_gid() noexcept {
     auto chosen = impl::catching_bad_alloc(
         [this] { return impl::choose_configured_gid(config_, resources_.device, facts_); });
     const std::lock_guard lock(control_);
-    if (chosen) {
-      facts_.gid = *chosen;
-      return {};
+    if (chosen || chosen.error().code() == ENODATA) {
+      facts_.gid = chosen ? *chosen : gid_candidate{};
+      gid_in_doubt_ = false;
     }
-    if (chosen.error().code() == ENODATA) facts_.gid = {};
-    return failure(chosen.error());
+    if (!chosen) return failure(chosen.error());
+    return {};
   }
 
   // Taking down.
@@ -435,6 +456,8 @@ class rdma_context {
     facts_ = other.facts_;
     paused_by_hand_ = std::exchange(other.paused_by_hand_, false);
     lost_ = std::exchange(other.lost_, false);
+    port_in_doubt_ = std::exchange(other.port_in_doubt_, false);
+    gid_in_doubt_ = std::exchange(other.gid_in_doubt_, false);
     regions_.swap(other.regions_);
     qps_.swap(other.qps_);
   }
@@ -447,6 +470,8 @@ class rdma_context {
   impl::context_facts facts_{};
   bool paused_by_hand_ = false;
   bool lost_ = false;
+  bool port_in_doubt_ = false;  // an event said that it may have changed, and nobody knows yet
+  bool gid_in_doubt_ = false;
   // They have locks of their own, and come last: what was made from the PD goes before it.
   memory_registry regions_;
   qp_registry qps_;

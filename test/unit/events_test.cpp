@@ -246,8 +246,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a question that fails after an event is told; every event was acknowledged, and the next one "
-    "mends it") {
+    "a question that fails after an event is told, every event was acknowledged, and the next call "
+    "asks it again") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   s.set_port_state("sim0", 1, IBV_PORT_DOWN);
@@ -257,19 +257,46 @@ TEST_CASE(
   REQUIRE_FALSE(asked);
   CHECK(asked.error().call() == verb::query_port);
   CHECK(s.calls(verb::ack_async_event) == 2);
-  s.raise("sim0", IBV_EVENT_PORT_ERR, 1);
-  CHECK(context.process_async_events());
+  CHECK(context.process_async_events().value() == 0);
   CHECK(context.state() == context_state::paused);
+  const auto queries = s.calls(verb::query_port);
+  CHECK(context.process_async_events().value() == 0);
+  CHECK(s.calls(verb::query_port) == queries);
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("an exception from the observer leaves no event unacknowledged and the context usable") {
+TEST_CASE("a GID choice that could not be made anew is made by the next call") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
+  CHECK(context.gid().entry.gid_index == 1);
+  s.set_gid("sim0", 1, 1, {});
+  s.fail(verb::query_gid_table).with(ENOMEM);
+  CHECK(context.process_async_events().error().code() == ENOMEM);
+  auto moved = std::move(context);
+  CHECK(moved.process_async_events().value() == 0);
+  CHECK(moved.gid().entry.gid_index == 0);
+  CHECK(moved.reset());
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE(
+    "an exception from the observer leaves no event unacknowledged, and what was read is "
+    "followed") {
+  shim::session s;
+  auto context = or_throw(rdma_context::open({}));
+  const auto throwing = [&] {
+    return context.process_async_events([](const ibv_async_event&) { throw 7; });
+  };
   s.raise(context.cq(0), IBV_EVENT_CQ_ERR);
-  CHECK_THROWS(context.process_async_events([](const ibv_async_event&) { throw 7; }));
+  CHECK_THROWS(throwing());
   CHECK(context.state() == context_state::enabled);
+  s.set_port_state("sim0", 1, IBV_PORT_DOWN);
+  CHECK_THROWS(throwing());
+  CHECK(context.state() == context_state::paused);
+  s.raise("sim0", IBV_EVENT_DEVICE_FATAL);
+  CHECK_THROWS(throwing());
+  CHECK(context.state() == context_state::lost);
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
