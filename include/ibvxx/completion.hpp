@@ -135,18 +135,22 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   if (!cq.get()) return impl::null_argument(verb::resize_cq, "cq");
   if (cqe < 1)
     return failure(impl::refusal(verb::resize_cq, cq->context).explain("cqe %d is below 1", cqe));
-  auto done = impl::check(verb::resize_cq, ::ibv_resize_cq(cq.get(), cqe), cq->context);
-  if (!done) {
-    const detail::errno_keeper keep;
-    error& e = done.error();
-    ibv_device_attr device;
-    if (!impl::blames_sizes(e) || ::ibv_query_device(cq->context, &device) != 0 ||
-        cqe <= device.max_cqe)
-      e.explain("from cqe %d to %d", cq->cqe, cqe);
-    else
-      e.explain("cqe %d is above the device's limit of %d", cqe, device.max_cqe);
-  }
-  return done;
+  errno = 0;
+  const int code = ::ibv_resize_cq(cq.get(), cqe);
+  if (code == 0) [[likely]]
+    return {};
+  // Where mlx4, mlx5 and mthca find no memory for the new queue they return -1, with the reason in
+  // errno or nowhere (rdma-core 44 to 65).
+  error e(verb::resize_cq, code == -1 ? errno : code);
+  e.on(cq->context);
+  ibv_device_attr device;
+  const detail::errno_keeper keep;
+  if (!impl::blames_sizes(e) || ::ibv_query_device(cq->context, &device) != 0 ||
+      cqe <= device.max_cqe)
+    e.explain("from cqe %d to %d", cq->cqe, cqe);
+  else
+    e.explain("cqe %d is above the device's limit of %d", cqe, device.max_cqe);
+  return failure(e);
 }
 
 /// Moderates events: `attributes.moderate` holds a count and a period in microseconds, and

@@ -168,6 +168,24 @@ TEST_CASE("a resized CQ keeps what it holds, in order, and cannot become smaller
   CHECK(test::lines(s.finish()) == "");
 }
 
+TEST_CASE("a provider's -1 for a resize is no EPERM: errno tells, or nothing does") {
+  shim::session s;
+  {
+    const auto context = or_throw(open_device((*get_device_list())[0]));
+    const auto cq = or_throw(create_cq(context, 7));
+    const auto resize = [&] {
+      s.fail(verb::resize_cq).negated().with(1);  // EPERM's number
+      errno = EINPROGRESS;
+      return resize_cq(cq, 15).error();
+    };
+    CHECK(resize().unspecified());
+    s.fail(verb::resize_cq).run([] { errno = ENOMEM; });
+    CHECK(resize().message() ==
+          "ibv_resize_cq on sim0: Cannot allocate memory (ENOMEM): from cqe 7 to 15");
+  }
+  CHECK(test::lines(s.finish()) == "");
+}
+
 TEST_CASE("an armed CQ raises one event, which wakes poll and epoll; an unarmed one none") {
   on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair;
