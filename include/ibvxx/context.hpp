@@ -9,6 +9,7 @@
 #include <ibvxx/context_resources.hpp>
 #include <ibvxx/context_state.hpp>
 #include <ibvxx/events.hpp>
+#include <ibvxx/hints.hpp>
 #include <ibvxx/memory_registry.hpp>
 #include <ibvxx/qp_registry.hpp>
 #include <mutex>
@@ -51,7 +52,7 @@ class rdma_context {
     return *this;
   }
   /// As reset(), but it waits for as long as leases are held, and failures go to the teardown
-  /// handler: what fails to go stays alive without an owner.
+  /// handler: what fails to go stays alive without an owner. Keeps errno.
   ~rdma_context() { destroy_or_report(); }
 
   /// Opens everything. On failure nothing is owned that was not before, and it can be called again.
@@ -442,6 +443,7 @@ class rdma_context {
 
   void destroy_or_report() noexcept {
     if (!resources_.device) return;
+    const detail::errno_keeper keep;
     qps_.shut();
     const auto failed = [this](const error& e) { return resources_.report(e); };
     qps_.destroy([this] { drain(); }, failed);

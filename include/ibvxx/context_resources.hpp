@@ -10,6 +10,7 @@
 #include <ibvxx/device.hpp>
 #include <ibvxx/domain.hpp>
 #include <ibvxx/fd.hpp>
+#include <ibvxx/hints.hpp>
 #include <ibvxx/teardown.hpp>
 #include <vector>
 
@@ -110,9 +111,10 @@ struct context_resources {
   }
 
   /// The destructor's way: failures go to the teardown handler, and what stayed is let go of,
-  /// alive, rather than pulled from under its children.
+  /// alive, rather than pulled from under its children. errno is kept.
   template <class Users>
   void destroy_or_report(const Users& users) noexcept {
+    const ibvxx::detail::errno_keeper keep;
     destroy(users, [this](const error& e) { return report(e); });
     static_cast<void>(notification_cq.release());
     for (unique_cq& cq : cqs) static_cast<void>(cq.release());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <ibvxx/hints.hpp>
 #include <ibvxx/memory.hpp>
 #include <ibvxx/owner_registry.hpp>
 
@@ -19,8 +20,9 @@ class memory_registry {
   memory_registry(const memory_registry&) = delete;
   memory_registry& operator=(const memory_registry&) = delete;
   /// Closes. What fails to go is handed to the teardown handler and left alive, as its protection
-  /// domain then is.
+  /// domain then is. Keeps errno.
   ~memory_registry() {
+    const detail::errno_keeper keep;
     close(&detail::report_and_keep);
     abandon();
   }

@@ -215,4 +215,32 @@ TEST_CASE("the descriptors of a context are non-blocking and wake its epoll desc
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("the destructor, a move assignment and a memory registry keep errno") {
+  shim::session s;
+  const auto disturb = [&](verb call) { s.at(call).run([] { errno = EIO; }); };
+  {
+    auto first = or_throw(rdma_context::open({}));
+    auto second = or_throw(rdma_context::open({}));
+    disturb(verb::destroy_cq);
+    errno = EXDEV;
+    first = std::move(second);
+    CHECK(errno == EXDEV);
+    disturb(verb::dealloc_pd);
+    errno = EXDEV;
+  }
+  CHECK(errno == EXDEV);
+
+  const auto device = or_throw(open_device((*get_device_list())[0]));
+  const auto pd = or_throw(alloc_pd(device));
+  std::byte memory[64];
+  {
+    memory_registry regions;
+    regions.open(pd);
+    REQUIRE(regions.add(memory, sizeof memory, 0));
+    disturb(verb::dereg_mr);
+    errno = EXDEV;
+  }
+  CHECK(errno == EXDEV);
+}
+
 }  // namespace ibvxx::context_test

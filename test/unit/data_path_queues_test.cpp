@@ -179,7 +179,7 @@ TEST_CASE("a provider's -1 for a resize is no EPERM: errno tells, or nothing doe
       return resize_cq(cq, 15).error();
     };
     CHECK(resize().unspecified());
-    s.fail(verb::resize_cq).run([] { errno = ENOMEM; });
+    s.at(verb::resize_cq).run([] { errno = ENOMEM; });
     CHECK(resize().message() ==
           "ibv_resize_cq on sim0: Cannot allocate memory (ENOMEM): from cqe 7 to 15");
   }
