@@ -116,11 +116,7 @@ struct opened_context {
     if (!port) return failure(port.error());
     room += static_cast<std::size_t>(port->gid_tbl_len);
   }
-  std::vector<ibv_gid_entry> entries(room);
-  auto count = query_gid_table(device, entries);
-  if (!count) return failure(count.error());
-  entries.resize(*count);
-  return entries;
+  return every_gid(device, room);
 }
 
 /// Chooses the GID by the configured policy, or takes the configured one, whose reason then tells

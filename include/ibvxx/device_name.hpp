@@ -129,16 +129,14 @@ inline void describe_open_device(device_info& out, ibv_device* device) {
   }
   // The table comes for all ports at once, and too little room for it is an error.
   if (!complete) return;
-  std::vector<ibv_gid_entry> entries(room);
-  const auto count = query_gid_table(*context, entries);
-  if (!count) {
-    out.failure = count.error();
+  const auto entries = every_gid(*context, room);
+  if (!entries) {
+    out.failure = entries.error();
     return;
   }
-  entries.resize(*count);
   for (port_info& port : out.ports)
     port.gids = static_cast<int>(
-        std::count_if(entries.begin(), entries.end(), [&port](const ibv_gid_entry& entry) {
+        std::count_if(entries->begin(), entries->end(), [&port](const ibv_gid_entry& entry) {
           return entry.port_num == static_cast<std::uint32_t>(port.number) &&
                  family(entry.gid) != gid_family::none;
         }));

@@ -3,10 +3,12 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <ibvxx/device.hpp>
 #include <span>
+#include <vector>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
@@ -39,6 +41,23 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
                      .on(context.get())
                      .explain("room for %zu", entries.size()));
 }
+
+namespace impl {
+
+/// The non-empty GIDs of every port, whose tables have `slots` in all. Allocates. No slot at all is
+/// an answer, not an error: mlx5 representors have none (Linux, mlx5_ib_rep_query_port), and the
+/// kernel refuses to be asked with no room (EINVAL, UVERBS_METHOD_QUERY_GID_TABLE).
+[[nodiscard]] inline result<std::vector<ibv_gid_entry>> every_gid(ref<ibv_context> context,
+                                                                  std::size_t slots) {
+  std::vector<ibv_gid_entry> entries(slots);
+  if (slots == 0) return entries;
+  const auto count = query_gid_table(context, entries);
+  if (!count) return failure(count.error());
+  entries.resize(*count);
+  return entries;
+}
+
+}  // namespace impl
 
 /// The GID in one slot, and nothing about it. An empty slot is ENODATA: ibv_query_gid itself
 /// answers 0 there, with a GID of zeros and a stale errno (rdma-core 44), so the value decides.

@@ -117,4 +117,20 @@ TEST_CASE("query_gid_table with too little room is EINVAL") {
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("a device without a single GID slot has no GID, and that is no error") {
+  shim::session s;
+  auto context = or_throw(open_device((*get_device_list())[0]));
+  impl::context_facts facts;
+  facts.device.phys_port_cnt = 1;
+  facts.port_number = 1;
+  facts.port.gid_tbl_len = 0;  // as an mlx5 representor's
+  const auto table = impl::read_gid_table(context, facts);
+  REQUIRE(table);
+  CHECK(table->empty());
+  CHECK(impl::choose_configured_gid({}, context, facts).error().code() == ENODATA);
+  CHECK(s.calls(verb::query_gid_table) == 0);
+  CHECK(context.reset());
+  CHECK(s.finish().empty());
+}
+
 }  // namespace ibvxx::gid_test
