@@ -58,8 +58,9 @@ class rdma_context {
   /// Opens everything. On failure nothing is owned that was not before, and it can be called again.
   /// On a context that is enabled already it is a success that does nothing; what an earlier
   /// reset() left is released first. Errors: those of the verbs it calls, EINVAL and ENODEV for a
-  /// field of the configuration that cannot be met, ENOMEM; EIO for a lost context, which must be
-  /// reset first.
+  /// field of the configuration that cannot be met, ENETDOWN where the port asked for, or every
+  /// port in a search, is not active, ENODATA where there is no usable GID, ENOMEM; EIO for a lost
+  /// context, which must be reset first.
   [[nodiscard]] result<void> enable() noexcept {
     const exclusive turn(*this, activity::asking);
     if (complete()) {
@@ -123,11 +124,12 @@ class rdma_context {
   /// Reads every async event that is there, acknowledges it, and follows: the port's state and the
   /// GID choice are brought up to date, and a fatal device error makes the context `lost`. Returns
   /// how many events there were. `seen(const ibv_async_event&)` is called with each before it is
-  /// acknowledged, also with those that concern queue pairs and queues; it must not reset the
-  /// context. What was read is followed also when it throws. Errors: EAGAIN naming the state unless
-  /// enabled or paused; those of ibv_get_async_event, and of the questions that the events lead to:
-  /// ENODATA where no usable GID is left, which pauses the context until there is one. A question
-  /// that fails otherwise is asked again by the next call, whether there are events then or not.
+  /// acknowledged, also with those that concern queue pairs and queues. There, destroying what the
+  /// event names, reset(), enable(), resume() and this function itself wait for ever. What was read
+  /// is followed also when `seen` throws. Errors: EAGAIN naming the state unless enabled or paused;
+  /// those of ibv_get_async_event, and of the questions that the events lead to: ENODATA where no
+  /// usable GID is left, which pauses the context until there is one. A question that fails
+  /// otherwise is asked again by the next call, whether there are events then or not.
   template <class Seen>
   [[nodiscard]] result<std::size_t> process_async_events(Seen&& seen) {
     const exclusive turn(*this, activity::asking);
@@ -169,7 +171,8 @@ class rdma_context {
     return register_memory(static_cast<void*>(memory.data()), memory.size_bytes(), access);
   }
   /// Deregisters a region of this context. EINVAL for any other pointer, also for one that is gone
-  /// already; after any other error the region is still the context's.
+  /// already; ESHUTDOWN while the context is not open: what it has then goes with reset(). After
+  /// any other error the region is still the context's.
   [[nodiscard]] result<void> unregister_memory(const ibv_mr* mr) noexcept {
     return regions_.remove(mr);
   }
@@ -181,8 +184,8 @@ class rdma_context {
     return qps_.add(attributes);
   }
   /// Moves a queue pair of this context to ERR and destroys it. EINVAL for any other pointer, EBUSY
-  /// when leases of it are still held after config().release_timeout; after either, and after a
-  /// destroy that failed, it is still the context's.
+  /// when leases of it are still held after config().release_timeout, ESHUTDOWN once a reset() has
+  /// begun; after any of them, and after a destroy that failed, it is still the context's.
   [[nodiscard]] result<void> destroy_qp(const ibv_qp* qp) noexcept {
     return qps_.remove(qp, deadline());
   }

@@ -20,7 +20,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 ///
 /// A completion that slips in between the last empty poll and the arming raises no event, so every
 /// queue is polled again after it was armed, and only then the thread sleeps. Events are read until
-/// the channel is empty and acknowledged once a queue.
+/// the channel is empty and acknowledged once a queue: all of them, so that a queue of the channel
+/// that is not among those waited for loses its events. An rdma_context has its notification CQ on
+/// its first channel.
 ///
 /// One thread waits at a time; stop() may come from any. The channel and the queues must outlive
 /// it, and nobody else reads the channel's events meanwhile.

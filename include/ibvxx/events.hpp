@@ -59,7 +59,7 @@ namespace impl {
       return true;
     const int code = errno;
     if (code == EINTR) continue;
-    if (code == EAGAIN || code == EWOULDBLOCK) return false;
+    if (code == EAGAIN) return false;
     return failure(error(verb::get_cq_event, code).on(channel->context));
   }
 }
@@ -193,7 +193,7 @@ class [[nodiscard]] async_event {
       return std::optional<async_event>(std::in_place, event);
     const int code = errno;
     if (code == EINTR) continue;
-    if (code == EAGAIN || code == EWOULDBLOCK) return std::optional<async_event>();
+    if (code == EAGAIN) return std::optional<async_event>();
     return failure(error(verb::get_async_event, code).on(context.get()));
   }
 }

@@ -46,6 +46,7 @@ jobs() {
 # shellcheck disable=SC2016 # it is for the shells that xargs starts
 compile='
     header=${1##* } log=$logs/$(echo "$1" | tr -c "[:alnum:]+.\n" _)
+    case ${1%% *} in *clang*) ;; *) flags="$flags -Wlogical-op" ;; esac
     if echo "#include <$header>" | ${1% *} -I "$include" $flags -x c++ -fsyntax-only - >"$log" 2>&1; then
         echo passed
     else
