@@ -9,11 +9,13 @@
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// A std::system_error in the generic category that still knows the verb and the arguments.
-class exception : public std::system_error {
+class [[gnu::visibility("default")]] exception : public std::system_error {
  public:
   explicit exception(const ibvxx::error& cause)
       : std::system_error(cause.code(), std::generic_category(), cause.message()), cause_(cause) {}
-  [[nodiscard]] const ibvxx::error& cause() const noexcept { return cause_; }
+  [[nodiscard]] const ibvxx::error& cause() const noexcept {
+    return cause_;
+  }
 
  private:
   ibvxx::error cause_;

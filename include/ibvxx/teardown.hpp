@@ -28,7 +28,9 @@ inline void write_teardown_line(const error& e) noexcept {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line, length);
 }
 
-inline std::atomic<teardown_handler> current_teardown_handler{&write_teardown_line};
+// One for the process, also where its shared objects hide their symbols (-fvisibility=hidden).
+[[gnu::visibility("default")]] inline std::atomic<teardown_handler> current_teardown_handler{
+    &write_teardown_line};
 
 /// Hands `e` to the handler in force, with errno kept.
 [[gnu::cold]] inline void report_teardown(const error& e) noexcept {
