@@ -10,8 +10,9 @@
 namespace ibvxx {
 
 /// Receives the failure of a destroy that happened in a destructor or a move assignment. The object
-/// it speaks of is still alive and nobody owns it any more. Called on the destroying thread; it
-/// must not throw.
+/// it speaks of is still alive and nobody owns it any more; but a descriptor is gone all the same
+/// (see fd_deleter), and so is the queue pair of which an rdma_context tells that ibv_modify_qp
+/// failed, unless its ibv_destroy_qp follows. Called on the destroying thread; it must not throw.
 using teardown_handler = void (*)(const error&) noexcept;
 
 namespace detail {
