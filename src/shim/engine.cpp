@@ -28,6 +28,7 @@ std::mutex& engine_lock() {
 
 std::unique_ptr<session_state> current;
 std::atomic<bool> session_flag{false};
+std::atomic<bool> simulation_flag{false};
 std::atomic<std::uint64_t> sessions{0};
 std::atomic<int> region_count{0};
 
@@ -79,7 +80,7 @@ void begin_ambient_session() {
   current = std::make_unique<session_state>();
   current->devices = make_devices({});
   ++sessions;
-  session_flag = true;
+  session_flag = simulation_flag = true;
 }
 
 /// Calls that need no command to the kernel, or that get their answer all the same.
@@ -94,6 +95,10 @@ namespace engine {
 
 bool in_session() noexcept {
   return session_flag.load(std::memory_order_relaxed);
+}
+
+bool simulates() noexcept {
+  return simulation_flag.load(std::memory_order_relaxed);
 }
 
 session_state& locked() noexcept {
@@ -125,12 +130,13 @@ void begin(std::unique_ptr<session_state> state) {
   current = std::move(state);
   ++sessions;
   session_flag = true;
+  simulation_flag = !current->forwarding;
 }
 
 void end() noexcept {
   const unseen quiet;
   const std::lock_guard lock(engine_lock());
-  session_flag = false;
+  session_flag = simulation_flag = false;
   watched_threads().turn(false);
   region_count = 0;
   buried().bury(current->objects);
@@ -151,7 +157,7 @@ record* session_state::subject_of(verb call, const void* object) const noexcept 
   return object ? objects.find(object) : nullptr;
 }
 
-call::call(verb v, const void* object) noexcept : verb_(v) {
+call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
   if (depth++ != 0) return;
   const bool data_path = facts_of(v).data_path;
   if (data_path && watched_threads().on()) {
@@ -166,7 +172,7 @@ call::call(verb v, const void* object) noexcept : verb_(v) {
     ++state_->counts[static_cast<std::size_t>(v)];
     if (!state_->plan.rules().empty()) fault_ = state_->plan.decide(v, index_, object);
     if (watched_) watch(object);
-    const record* subject = state_->subject_of(v, object);
+    record* const subject = subject_ = state_->subject_of(v, object);
     std::size_t place = 0;
     if (!data_path) {
       place = state_->trace.size();

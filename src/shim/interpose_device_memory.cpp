@@ -48,6 +48,7 @@ int memcpy_from_dm(void* host, ibv_dm* dm, std::uint64_t offset, std::size_t len
 
 ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attributes) {
   call c(verb::alloc_dm, context);
+  if (c.forwarded()) return forward(c, &verbs_context::alloc_dm, context, attributes);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(attributes, "attr")) return c.refuse_pointer();
   if (!owner->offers().device_memory) return c.refuse_pointer(EOPNOTSUPP);
@@ -66,6 +67,7 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attributes) {
 
 int free_dm(ibv_dm* dm) {
   call c(verb::free_dm, dm);
+  if (c.forwarded()) return forward(c, &verbs_context::free_dm, dm);
   auto* ending = c.ending<sim_dm>(dm);
   if (!ending) return c.refuse_code();
   if (ending->imported) {
@@ -94,7 +96,7 @@ extern "C" {
 
 ibv_dm* ibv_import_dm(ibv_context* context, std::uint32_t handle) {
   call c(verb::import_dm, context);
-  if (c.forwarded()) return forward<ibv_dm*>("ibv_import_dm", context, handle);
+  if (c.forwarded()) return forward<ibv_dm*>(c, "ibv_import_dm", context, handle);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
@@ -109,7 +111,7 @@ ibv_dm* ibv_import_dm(ibv_context* context, std::uint32_t handle) {
 
 void ibv_unimport_dm(ibv_dm* dm) {
   call c(verb::unimport_dm, dm);
-  if (c.forwarded()) return forward<void>("ibv_unimport_dm", dm);
+  if (c.forwarded()) return forward<void>(c, "ibv_unimport_dm", dm);
   auto* ending = c.ending<sim_dm>(dm);
   if (!ending) return;
   if (!ending->imported)

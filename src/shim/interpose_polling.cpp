@@ -55,6 +55,7 @@ thread_local open_iteration own_iteration;
 
 int poll_cq(ibv_cq* cq, int room, ibv_wc* out) {
   call c(verb::poll_cq, cq);
+  if (c.forwarded()) return forward(c, &ibv_context_ops::poll_cq, cq, room, out);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing() || (room > 0 && !c.given(out, "wc"))) return -1;
   if (!have_to_itself(c, *queue)) return -1;

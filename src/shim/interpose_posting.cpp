@@ -49,8 +49,30 @@ int refuse(Request* list, Request** bad, int code) noexcept {
   return code;
 }
 
+/// In a session that forwards: the requests before one that a rule refuses go on.
+template <class Handle, class Request>
+int forward_list(call& c, int (*ibv_context_ops::*post)(Handle*, Request*, Request**),
+                 Handle* handle, Request* list, Request** bad) {
+  Request* before = nullptr;
+  Request* refused = c.refuses_some_request() ? list : nullptr;
+  for (std::size_t place = 1; refused && !c.refuses_request(place); ++place) {
+    before = refused;
+    refused = refused->next;
+  }
+  if (!refused) {
+    const int code = forward(c, post, handle, list, bad);
+    return c.was_refused() ? refuse(list, bad, code) : code;
+  }
+  if (!before) return refuse(list, bad, c.is_admitted() ? c.refusal_of_request() : EINVAL);
+  before->next = nullptr;
+  const int code = forward(c, post, handle, list, bad);
+  before->next = refused;
+  return code != 0 ? code : refuse(refused, bad, c.refusal_of_request());
+}
+
 int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
   call c(verb::post_send, handle);
+  if (c.forwarded()) return forward_list(c, &ibv_context_ops::post_send, handle, list, bad);
   auto* qp = c.use<sim_qp>(handle);
   if (!qp || c.failing()) return refuse(list, bad, c.refuse_code());
   // Soft-RoCE's provider wants both, and tells of no request where the state is wrong (measured).
@@ -73,6 +95,7 @@ int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
 
 int bind_mw(ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
   call c(verb::bind_mw, handle);
+  if (c.forwarded()) return forward(c, &ibv_context_ops::bind_mw, handle, mw, bind);
   auto* qp = c.use<sim_qp>(handle);
   auto* window = qp ? c.use<sim_mw>(mw) : nullptr;
   if (!window || c.failing() || !c.given(bind, "mw_bind")) return c.refuse_code();
@@ -130,6 +153,7 @@ int post_receives(call& c, const receive_target& queue, ibv_recv_wr* list, ibv_r
 
 int post_recv(ibv_qp* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
   call c(verb::post_recv, handle);
+  if (c.forwarded()) return forward_list(c, &ibv_context_ops::post_recv, handle, list, bad);
   auto* qp = c.use<sim_qp>(handle);
   if (!qp || c.failing()) return refuse(list, bad, c.refuse_code());
   if (!bad || !list) return EINVAL;
@@ -151,6 +175,7 @@ int post_recv(ibv_qp* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
 
 int post_srq_recv(ibv_srq* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
   call c(verb::post_srq_recv, handle);
+  if (c.forwarded()) return forward_list(c, &ibv_context_ops::post_srq_recv, handle, list, bad);
   auto* srq = c.use<sim_srq>(handle);
   if (!srq || c.failing()) return refuse(list, bad, c.refuse_code());
   if (!bad || !list) return EINVAL;

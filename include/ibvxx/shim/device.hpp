@@ -94,4 +94,9 @@ struct simulated {
   std::vector<device_description> devices = {device_description{}};
 };
 
+/// The machine as it is: `session s{forwarding{}}`.
+struct forwarding {
+  explicit forwarding() = default;  // so that {} is a simulated machine
+};
+
 }  // namespace ibvxx::shim

@@ -1,4 +1,4 @@
-// A session: the time during which the process sees simulated devices.
+// A session: the time during which the shim looks at what the process does with its devices.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,20 @@
 
 namespace ibvxx::shim {
 
-/// While it lives, the process sees its devices and every verb is written down. One at a time in a
+/// While it lives, every verb is written down, and the process sees the devices that it describes,
+/// or, where it forwards, the real ones. One at a time in a
 /// process; a second one, and every other misuse of the shim itself, throws std::logic_error with
 /// the reason. All members may be called from any thread.
 class session {
  public:
   /// Throws std::invalid_argument for a description that makes no sense.
   explicit session(const simulated& machine = {}, const session_options& options = {});
+  /// Calls go on to the real libibverbs, after the rules have had their say, and what they make is
+  /// in the ledger. What only a simulated device can do (completions, events, ports, unplug) throws
+  /// std::logic_error. Devices must be opened in the session to be seen, and what verbs.h calls
+  /// through an object (ibv_start_poll, ibv_wr_start, ibv_post_wq_recv, copies to and from device
+  /// memory) or a direct-verbs library calls by itself is not seen.
+  explicit session(const forwarding& real, const session_options& options = {});
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   /// As finish(); then, if anything was found, writes it to standard error and aborts, so that a
