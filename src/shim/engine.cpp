@@ -71,12 +71,19 @@ graveyard& buried() {
   return *yard;
 }
 
-/// IBVXX_SHIM=simulate: a program without a session of its own sees one simulated device.
+/// IBVXX_SHIM=simulate: a program without a session of its own sees one simulated device. With
+/// "forward" or "off", or nothing, its calls go to the real library.
 void begin_ambient_session() {
   static bool asked = false;  // guarded by the engine's lock
   if (std::exchange(asked, true) || current) return;
   const char* mode = std::getenv("IBVXX_SHIM");
-  if (!mode || std::string_view(mode) != "simulate") return;
+  const std::string_view wanted = mode ? mode : "";
+  if (wanted != "simulate") {
+    if (!wanted.empty() && wanted != "forward" && wanted != "off")
+      std::fprintf(stderr, "ibvxx-shim: IBVXX_SHIM=%s is none of simulate, forward and off\n",
+                   mode);
+    return;
+  }
   current = std::make_unique<session_state>();
   current->devices = make_devices({});
   ++sessions;
@@ -178,6 +185,8 @@ call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
       place = state_->trace.size();
       state_->trace.push_back({index_, v, object, subject, 0});
     }
+    // The real library must not be given what a simulation made.
+    stale_ = state_->forwarding && !subject && object && buried().find(object);
     if (fault_.action) {
       lock_.unlock();
       fault_.action();

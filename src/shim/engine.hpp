@@ -280,7 +280,7 @@ class call {
   verb verb_;
   const void* object_ = nullptr;
   record* subject_ = nullptr;  // of the object, if the ledger has it
-  bool stale_ = false;         // no session, but the object is one of an earlier session
+  bool stale_ = false;         // the object is of an earlier session, and none simulates it now
   bool half_gone_ = false;     // the object's destroy took effect and reported a failure
   bool watched_ = false;
   bool refused_ = false;

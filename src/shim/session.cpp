@@ -61,8 +61,7 @@ session::session(const simulated& machine, const session_options& options)
   engine::begin(std::move(state));
 }
 
-session::session(const forwarding&, const session_options& options)
-    : exceptions_(std::uncaught_exceptions()) {
+void session::begin_forwarding(const session_options& options) {
   const engine::unseen quiet;
   auto state = std::make_unique<session_state>();
   state->forwarding = true;

@@ -185,6 +185,25 @@ TEST_CASE("forwarding: what was made before the session is let through unseen") 
   REQUIRE(context.reset());
 }
 
+TEST_CASE("forwarding: an object of a simulated session is not given to the real library") {
+  const really_clean check;
+  ibv_pd* simulated = nullptr;
+  {
+    shim::session s;
+    s.tolerate(finding_kind::leak);
+    simulated =
+        or_throw(alloc_pd(or_throw(open_device((*get_device_list())[0])).release())).release();
+    static_cast<void>(s.finish());
+  }
+  shim::session s{shim::forwarding{}};
+  const std::size_t calls = test::really_called();
+  CHECK(ibv_dealloc_pd(simulated) == EINVAL);
+  CHECK(test::really_called() == calls);
+  const auto findings = s.finish();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].kind == finding_kind::foreign_pointer);
+}
+
 TEST_CASE("forwarding: what was opened in a session is of use after it, by the real operations") {
   const really_clean check;
   std::optional<test::loopback> pair;

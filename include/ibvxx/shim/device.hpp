@@ -95,8 +95,6 @@ struct simulated {
 };
 
 /// The machine as it is: `session s{forwarding{}}`.
-struct forwarding {
-  explicit forwarding() = default;  // so that {} is a simulated machine
-};
+struct forwarding {};
 
 }  // namespace ibvxx::shim

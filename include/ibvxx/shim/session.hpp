@@ -1,8 +1,10 @@
 // A session: the time during which the shim looks at what the process does with its devices.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <ibvxx/shim/completion_fault.hpp>
 #include <ibvxx/shim/device.hpp>
 #include <ibvxx/shim/fault.hpp>
@@ -15,9 +17,9 @@
 namespace ibvxx::shim {
 
 /// While it lives, every verb is written down, and the process sees the devices that it describes,
-/// or, where it forwards, the real ones. One at a time in a
-/// process; a second one, and every other misuse of the shim itself, throws std::logic_error with
-/// the reason. All members may be called from any thread.
+/// or, where it forwards, the real ones. One at a time in a process; a second one, and every other
+/// misuse of the shim itself, throws std::logic_error with the reason. All members may be called
+/// from any thread.
 class session {
  public:
   /// Throws std::invalid_argument for a description that makes no sense.
@@ -27,7 +29,11 @@ class session {
   /// std::logic_error. Devices must be opened in the session to be seen, and what verbs.h calls
   /// through an object (ibv_start_poll, ibv_wr_start, ibv_post_wq_recv, copies to and from device
   /// memory) or a direct-verbs library calls by itself is not seen.
-  explicit session(const forwarding& real, const session_options& options = {});
+  template <std::same_as<forwarding> Forwarding>  // so that {} is a simulated machine
+  explicit session(Forwarding, const session_options& options = {})
+      : exceptions_(std::uncaught_exceptions()) {
+    begin_forwarding(options);
+  }
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   /// As finish(); then, if anything was found, writes it to standard error and aborts, so that a
@@ -105,6 +111,8 @@ class session {
   void unplug(const std::string& device);
 
  private:
+  static void begin_forwarding(const session_options& options);
+
   bool finished_ = false;
   int exceptions_;
 };
