@@ -53,8 +53,10 @@ Result carry_out(call& c, Result (*target)(Parameters...),
   c.unlock();
   if constexpr (std::is_void_v<Result>) {
     target(arguments...);
+    const int code = errno;
     c.lock();
     c.carried_out();
+    errno = code;
   } else {
     Result answer = target(arguments...);
     const int code = errno;
