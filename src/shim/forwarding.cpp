@@ -17,11 +17,12 @@
 namespace ibvxx::shim {
 namespace {
 
-// A context's operations outlast the session that put the shim's in their place: until it is
-// closed, and a new one at its address has others.
+// The shim's operations outlast the session that put them in place, as long as their context or
+// object is there; a new one at its address comes with operations of its own.
 struct original_table {
   std::shared_mutex lock;
   std::unordered_map<const ibv_context*, std::unique_ptr<const verbs_context>> of;
+  std::unordered_map<const void*, object_operations> of_objects;
 };
 
 original_table& originals() {
@@ -138,6 +139,18 @@ const verbs_context& original_operations(const ibv_context& context) noexcept {
   original_table& table = originals();
   const std::shared_lock lock(table.lock);
   return *table.of.at(&context);
+}
+
+const object_operations& original_operations(const void* object) noexcept {
+  original_table& table = originals();
+  const std::shared_lock lock(table.lock);
+  return table.of_objects.at(object);
+}
+
+void remember_operations(const void* object, const object_operations& operations) {
+  original_table& table = originals();
+  const std::unique_lock lock(table.lock);
+  table.of_objects[object] = operations;
 }
 
 void intercept_operations(ibv_context& context) {

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <type_traits>
+#include <utility>
 
 #include "engine.hpp"
 #include "real.hpp"
@@ -17,6 +18,28 @@ namespace ibvxx::shim {
 
 /// verbs.h calls many verbs through the context: from now on those come to the shim as well.
 void intercept_operations(ibv_context& context);
+
+/// And some through the object itself: an extended CQ or queue pair, a work queue, device memory.
+struct object_operations {
+  decltype(ibv_cq_ex::start_poll) start_poll = nullptr;
+  decltype(ibv_cq_ex::next_poll) next_poll = nullptr;
+  decltype(ibv_cq_ex::end_poll) end_poll = nullptr;
+  decltype(ibv_qp_ex::wr_start) wr_start = nullptr;
+  decltype(ibv_qp_ex::wr_complete) wr_complete = nullptr;
+  decltype(ibv_qp_ex::wr_abort) wr_abort = nullptr;
+  decltype(ibv_wq::post_recv) post_recv = nullptr;
+  decltype(ibv_dm::memcpy_to_dm) memcpy_to_dm = nullptr;
+  decltype(ibv_dm::memcpy_from_dm) memcpy_from_dm = nullptr;
+};
+void remember_operations(const void* object, const object_operations& operations);
+/// Puts the shim's function in the place of a real one, and returns that; what is not there stays
+/// so.
+template <class Function>
+Function* replace(Function*& slot, std::type_identity_t<Function>* ours) noexcept {
+  return slot ? std::exchange(slot, ours) : nullptr;
+}
+/// Those of a real object as they were before the shim's took their place.
+[[nodiscard]] const object_operations& original_operations(const void* object) noexcept;
 
 /// At the end of a run: destroys what the session's ledger says is alive, so that the next finds
 /// the machine as this one did. Failed destroys were the run's own, and nobody holds their objects
@@ -110,6 +133,44 @@ Result forward(call& c, Result (*ibv_context_ops::*operation)(Object*, Parameter
   if (!c.is_admitted()) return refusal<Result>(c);
   return carry_out(c, original_operations(context_of(subject)).context.ops.*operation, subject,
                    arguments...);
+}
+
+/// An operation of the object itself.
+template <class Result, class Object, class... Parameters>
+Result forward(call& c, Result (*object_operations::*operation)(Object*, Parameters...),
+               std::type_identity_t<Object>* subject,
+               std::type_identity_t<Parameters>... arguments) noexcept {
+  if (!c.is_admitted()) return refusal<Result>(c);
+  return carry_out(c, original_operations(static_cast<const void*>(subject)).*operation, subject,
+                   arguments...);
+}
+
+/// Refuses a list of requests from this one on.
+template <class Request>
+int refuse(Request* one, Request** bad, int code) noexcept {
+  if (bad) *bad = one;
+  return code;
+}
+
+/// A verb that takes a list of requests: those before one that a rule refuses are carried out.
+template <class Operations, class Object, class Request>
+int forward_list(call& c, int (*Operations::*post)(Object*, Request*, Request**), Object* subject,
+                 Request* list, Request** bad) noexcept {
+  Request* before = nullptr;
+  Request* refused = c.refuses_some_request() ? list : nullptr;
+  for (std::size_t place = 1; refused && !c.refuses_request(place); ++place) {
+    before = refused;
+    refused = refused->next;
+  }
+  if (!refused) {
+    const int code = forward(c, post, subject, list, bad);
+    return c.was_refused() ? refuse(list, bad, code) : code;
+  }
+  if (!before) return refuse(list, bad, c.is_admitted() ? c.refusal_of_request() : EINVAL);
+  before->next = nullptr;
+  const int code = forward(c, post, subject, list, bad);
+  before->next = refused;
+  return code != 0 ? code : refuse(refused, bad, c.refusal_of_request());
 }
 
 }  // namespace ibvxx::shim

@@ -86,4 +86,8 @@ void install_receive_operations(verbs_context& context) noexcept;
 void install_work_queue_operations(verbs_context& context) noexcept;
 void install_flow_operations(verbs_context& context) noexcept;
 
+/// The same for a real object that was just made.
+void intercept_polling(ibv_cq_ex& cq);
+void intercept_building(ibv_qp& real);
+
 }  // namespace ibvxx::shim

@@ -56,7 +56,11 @@ constexpr std::uint64_t soft_roce_details =
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
   call c(verb::create_cq_ex, context);
-  if (c.forwarded()) return forward(c, &verbs_context::create_cq_ex, context, attributes);
+  if (c.forwarded()) {
+    ibv_cq_ex* const real = forward(c, &verbs_context::create_cq_ex, context, attributes);
+    if (real && c.is_seen()) intercept_polling(*real);
+    return real;
+  }
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(attributes, "cq_attr")) return c.refuse_pointer();
   ibv_comp_channel* channel = attributes->channel;

@@ -43,33 +43,6 @@ int post_one(call& c, sim_qp& qp, const ibv_send_wr& wr) {
   return 0;
 }
 
-template <class Request>
-int refuse(Request* list, Request** bad, int code) noexcept {
-  if (bad) *bad = list;
-  return code;
-}
-
-/// In a session that forwards: the requests before one that a rule refuses go on.
-template <class Handle, class Request>
-int forward_list(call& c, int (*ibv_context_ops::*post)(Handle*, Request*, Request**),
-                 Handle* handle, Request* list, Request** bad) {
-  Request* before = nullptr;
-  Request* refused = c.refuses_some_request() ? list : nullptr;
-  for (std::size_t place = 1; refused && !c.refuses_request(place); ++place) {
-    before = refused;
-    refused = refused->next;
-  }
-  if (!refused) {
-    const int code = forward(c, post, handle, list, bad);
-    return c.was_refused() ? refuse(list, bad, code) : code;
-  }
-  if (!before) return refuse(list, bad, c.is_admitted() ? c.refusal_of_request() : EINVAL);
-  before->next = nullptr;
-  const int code = forward(c, post, handle, list, bad);
-  before->next = refused;
-  return code != 0 ? code : refuse(refused, bad, c.refusal_of_request());
-}
-
 int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
   call c(verb::post_send, handle);
   if (c.forwarded()) return forward_list(c, &ibv_context_ops::post_send, handle, list, bad);

@@ -182,9 +182,15 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   return (a.send_ops_flags & ~possible) != 0 ? EOPNOTSUPP : 0;
 }
 
+/// A real queue pair that was just made.
+[[nodiscard]] ibv_qp* intercepted(const call& c, ibv_qp* made) {
+  if (made && c.is_seen()) intercept_building(*made);
+  return made;
+}
+
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* a) {
   call c(verb::create_qp_ex, context);
-  if (c.forwarded()) return forward(c, &verbs_context::create_qp_ex, context, a);
+  if (c.forwarded()) return intercepted(c, forward(c, &verbs_context::create_qp_ex, context, a));
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(a, "qp_init_attr_ex")) return c.refuse_pointer();
   if (const int code = check_extended(*owner, *a)) return c.refuse_pointer(code);
@@ -209,7 +215,8 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* a) {
 
 ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attributes) {
   call c(verb::open_qp, context);
-  if (c.forwarded()) return forward(c, &verbs_context::open_qp, context, attributes);
+  if (c.forwarded())
+    return intercepted(c, forward(c, &verbs_context::open_qp, context, attributes));
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(attributes, "qp_open_attr")) return c.refuse_pointer();
   if (!owner->offers().xrc) return c.refuse_pointer(EOPNOTSUPP);

@@ -332,23 +332,6 @@ bool ends_its_object(verb call) noexcept {
          (facts_of(call).destroys && call != verb::detach_mcast && call != verb::close);
 }
 
-bool goes_through_its_object(verb call) noexcept {
-  switch (call) {
-    case verb::start_poll:
-    case verb::next_poll:
-    case verb::end_poll:
-    case verb::wr_start:
-    case verb::wr_complete:
-    case verb::wr_abort:
-    case verb::post_wq_recv:
-    case verb::memcpy_to_dm:
-    case verb::memcpy_from_dm:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool takes_requests(verb call) noexcept {
   return call == verb::post_send || call == verb::post_recv || call == verb::post_srq_recv ||
          call == verb::post_wq_recv || call == verb::post_srq_ops;

@@ -34,9 +34,6 @@ struct verb_facts {
 [[nodiscard]] std::optional<object_kind> kind_made_by(verb call) noexcept;
 /// Whether it ends the object that it is called on.
 [[nodiscard]] bool ends_its_object(verb call) noexcept;
-/// Whether verbs.h calls it through a function pointer of the object (extended queues, work queues,
-/// device memory), where only simulated objects have the shim's.
-[[nodiscard]] bool goes_through_its_object(verb call) noexcept;
 
 /// Whether it takes a list of requests, of which it may refuse one.
 [[nodiscard]] bool takes_requests(verb call) noexcept;
