@@ -127,9 +127,7 @@ kernel() {
     wanted plain || build_plain
     set -- --with "$build/plain/docs/examples/rc_pingpong" --with "$(command -v ibv_rc_pingpong)" \
         "$tree/test/kernel/pingpong.sh" "$build/plain/docs/examples/quickstart"
-    for program in "$build/plain/test/kernel-tests" "$build/plain/test/kernel/kernel-tests"; do
-        [ ! -x "$program" ] || set -- "$@" "$program"
-    done
+    set -- "$@" "$build/plain/test/kernel-tests" "$build/plain/test/kernel-forwarding-tests"
     status=0
     sh "$tree/test/kernel/run.sh" "$@" >"$build/kernel.out" 2>"$build/kernel.err" || status=$?
     awk -f "$lib/tally.awk" "$build/kernel.out" >"$build/kernel.tally"

@@ -28,6 +28,7 @@ std::mutex& engine_lock() {
 
 std::unique_ptr<session_state> current;
 std::atomic<bool> session_flag{false};
+std::atomic<bool> simulation_flag{false};
 std::atomic<std::uint64_t> sessions{0};
 std::atomic<int> region_count{0};
 
@@ -70,16 +71,23 @@ graveyard& buried() {
   return *yard;
 }
 
-/// IBVXX_SHIM=simulate: a program without a session of its own sees one simulated device.
+/// IBVXX_SHIM=simulate: a program without a session of its own sees one simulated device. With
+/// "forward" or "off", or nothing, its calls go to the real library.
 void begin_ambient_session() {
   static bool asked = false;  // guarded by the engine's lock
   if (std::exchange(asked, true) || current) return;
   const char* mode = std::getenv("IBVXX_SHIM");
-  if (!mode || std::string_view(mode) != "simulate") return;
+  const std::string_view wanted = mode ? mode : "";
+  if (wanted != "simulate") {
+    if (!wanted.empty() && wanted != "forward" && wanted != "off")
+      std::fprintf(stderr, "ibvxx-shim: IBVXX_SHIM=%s is none of simulate, forward and off\n",
+                   mode);
+    return;
+  }
   current = std::make_unique<session_state>();
   current->devices = make_devices({});
   ++sessions;
-  session_flag = true;
+  session_flag = simulation_flag = true;
 }
 
 /// Calls that need no command to the kernel, or that get their answer all the same.
@@ -94,6 +102,10 @@ namespace engine {
 
 bool in_session() noexcept {
   return session_flag.load(std::memory_order_relaxed);
+}
+
+bool simulates() noexcept {
+  return simulation_flag.load(std::memory_order_relaxed);
 }
 
 session_state& locked() noexcept {
@@ -125,12 +137,13 @@ void begin(std::unique_ptr<session_state> state) {
   current = std::move(state);
   ++sessions;
   session_flag = true;
+  simulation_flag = !current->forwarding;
 }
 
 void end() noexcept {
   const unseen quiet;
   const std::lock_guard lock(engine_lock());
-  session_flag = false;
+  session_flag = simulation_flag = false;
   watched_threads().turn(false);
   region_count = 0;
   buried().bury(current->objects);
@@ -151,7 +164,7 @@ record* session_state::subject_of(verb call, const void* object) const noexcept 
   return object ? objects.find(object) : nullptr;
 }
 
-call::call(verb v, const void* object) noexcept : verb_(v) {
+call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
   if (depth++ != 0) return;
   const bool data_path = facts_of(v).data_path;
   if (data_path && watched_threads().on()) {
@@ -166,12 +179,14 @@ call::call(verb v, const void* object) noexcept : verb_(v) {
     ++state_->counts[static_cast<std::size_t>(v)];
     if (!state_->plan.rules().empty()) fault_ = state_->plan.decide(v, index_, object);
     if (watched_) watch(object);
-    const record* subject = state_->subject_of(v, object);
+    record* const subject = subject_ = state_->subject_of(v, object);
     std::size_t place = 0;
     if (!data_path) {
       place = state_->trace.size();
       state_->trace.push_back({index_, v, object, subject, 0});
     }
+    // The real library must not be given what a simulation made.
+    stale_ = state_->forwarding && !subject && object && buried().find(object);
     if (fault_.action) {
       lock_.unlock();
       fault_.action();

@@ -41,6 +41,7 @@ struct session_state {
   fault_plan plan;
   completion_plan completions;
   ledger objects;
+  bool forwarding = false;         // to the real library: without devices of its own
   bool strict = false;             // session_options::strict
   std::vector<traced_call> trace;  // without the data path, which would grow it without end
   std::uint64_t calls = 0;
@@ -89,6 +90,8 @@ struct access {
 
 /// Whether a session may be in force: the cheap question that comes before a call.
 [[nodiscard]] bool in_session() noexcept;
+/// Whether that session has devices of its own.
+[[nodiscard]] bool simulates() noexcept;
 /// Counts the sessions of the process: what a thread remembers of one is of no use in the next.
 [[nodiscard]] std::uint64_t generation() noexcept;
 /// Whether memory of the program is registered, as far as can be told without the lock.
@@ -123,11 +126,19 @@ class call {
   call& operator=(const call&) = delete;
   ~call();
 
-  /// There is no session, or the call comes from within another one: not for the simulation.
-  [[nodiscard]] bool forwarded() const noexcept { return !state_ && !stale_; }
+  /// A session looks at it: there is one, and the call does not come from within another.
+  [[nodiscard]] bool is_seen() const noexcept { return state_ != nullptr; }
+  /// The real library answers: there is no session, it forwards, or the call comes from within
+  /// another one.
+  [[nodiscard]] bool forwarded() const noexcept {
+    return state_ ? state_->forwarding && !stale_ : !stale_;
+  }
   /// A rule makes the call fail before it does anything.
   [[nodiscard]] bool failing() const noexcept {
     return fault_.fails && !fault_.after_effect && fault_.request == 0;
+  }
+  [[nodiscard]] bool refuses_some_request() const noexcept {
+    return fault_.fails && fault_.request != 0;
   }
   /// A rule refuses this request of the list that was given, the first being 1.
   [[nodiscard]] bool refuses_request(std::size_t place) noexcept {
@@ -199,6 +210,13 @@ class call {
     if (code == 0) retire(handle);
     return code;
   }
+  /// Before a call goes on to the real library: false where a rule makes it fail, or what it is
+  /// called on is gone. What a destroy would wait for is waited for here, though not for ever.
+  [[nodiscard]] bool is_admitted() noexcept;
+  [[nodiscard]] bool was_refused() const noexcept { return refused_; }
+  /// The real library has done it, and made this.
+  void carried_out(const void* made = nullptr) noexcept;
+
   /// An argument that libibverbs follows: false, with a finding, where it is null.
   [[nodiscard]] bool given(const void* argument, const char* name) noexcept {
     if (argument) [[likely]]
@@ -226,6 +244,8 @@ class call {
     errno = refuse_code(otherwise);
     return -1;
   }
+  /// Whichever of these is the verb's.
+  [[nodiscard]] int refuse_by_convention() const noexcept;
 
   /// What a verb returns whose answer is the kernel's: a failure is in errno too (measured), other
   /// than those that libibverbs and providers find out themselves.
@@ -258,9 +278,12 @@ class call {
   std::unique_lock<std::mutex> lock_;
   session_state* state_ = nullptr;
   verb verb_;
-  bool stale_ = false;      // no session, but the object is one of an earlier session
-  bool half_gone_ = false;  // the object's destroy took effect and reported a failure
+  const void* object_ = nullptr;
+  record* subject_ = nullptr;  // of the object, if the ledger has it
+  bool stale_ = false;         // the object is of an earlier session, and none simulates it now
+  bool half_gone_ = false;     // the object's destroy took effect and reported a failure
   bool watched_ = false;
+  bool refused_ = false;
   decision fault_{};
   std::uint64_t index_ = 0;
 };

@@ -9,26 +9,12 @@
 #include <initializer_list>
 #include <memory>
 #include <span>
-#include <type_traits>
 
 #include "engine.hpp"
-#include "real.hpp"
+#include "forwarding.hpp"
 #include "sim_device.hpp"
 
 namespace ibvxx::shim {
-
-/// Calls the function of that name in the real libibverbs. Without the library it answers as one
-/// without devices would: ENOSYS, by the convention of the return type.
-template <class Result, class... Arguments>
-Result forward(const char* name, Arguments... arguments) noexcept {
-  using function = Result(Arguments...);
-  if (auto* target = real::verbs_function<function>(name)) return target(arguments...);
-  errno = ENOSYS;
-  if constexpr (std::is_pointer_v<Result>)
-    return nullptr;
-  else if constexpr (!std::is_void_v<Result>)
-    return static_cast<Result>(ENOSYS);
-}
 
 /// Fills in an entry of a GID table; false for an empty slot.
 inline bool fill_gid_entry(const port_description& port, std::uint32_t number, std::uint32_t index,
@@ -84,7 +70,8 @@ template <class Sim>
   return nullptr;
 }
 
-/// Puts the operations that verbs.h calls through the context in place, family by family.
+/// Puts the operations that verbs.h calls through the context in place: all, by family.
+void install_operations(verbs_context& context) noexcept;
 void install_device_operations(verbs_context& context) noexcept;
 void install_domain_operations(verbs_context& context) noexcept;
 void install_memory_operations(verbs_context& context) noexcept;
@@ -98,5 +85,9 @@ void install_posting_operations(verbs_context& context) noexcept;
 void install_receive_operations(verbs_context& context) noexcept;
 void install_work_queue_operations(verbs_context& context) noexcept;
 void install_flow_operations(verbs_context& context) noexcept;
+
+/// The same for a real object that was just made.
+void intercept_polling(ibv_cq_ex& cq);
+void intercept_building(ibv_qp& real);
 
 }  // namespace ibvxx::shim

@@ -160,7 +160,7 @@ extern "C" {
 
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   call c(verb::create_ah, pd);
-  if (c.forwarded()) return forward<ibv_ah*>("ibv_create_ah", pd, attributes);
+  if (c.forwarded()) return forward<ibv_ah*>(c, "ibv_create_ah", pd, attributes);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing() || !c.given(attributes, "attr")) return c.refuse_pointer();
   return make_address(c, *owner, pd, *attributes);
@@ -169,7 +169,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
 int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* wc, ibv_grh* grh,
                         ibv_ah_attr* out) {
   call c(verb::init_ah_from_wc, context);
-  if (c.forwarded()) return forward<int>("ibv_init_ah_from_wc", context, port, wc, grh, out);
+  if (c.forwarded()) return forward<int>(c, "ibv_init_ah_from_wc", context, port, wc, grh, out);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(wc, "wc") || !c.given(out, "ah_attr"))
     return c.refuse_minus_one();
@@ -179,7 +179,7 @@ int ibv_init_ah_from_wc(ibv_context* context, std::uint8_t port, ibv_wc* wc, ibv
 
 ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t port) {
   call c(verb::create_ah_from_wc, pd);
-  if (c.forwarded()) return forward<ibv_ah*>("ibv_create_ah_from_wc", pd, wc, grh, port);
+  if (c.forwarded()) return forward<ibv_ah*>(c, "ibv_create_ah_from_wc", pd, wc, grh, port);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing() || !c.given(wc, "wc")) return c.refuse_pointer();
   static_cast<void>(c.given(grh, "grh"));
@@ -190,7 +190,7 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, std::uint8_t
 
 int ibv_destroy_ah(ibv_ah* ah) {
   call c(verb::destroy_ah, ah);
-  if (c.forwarded()) return forward<int>("ibv_destroy_ah", ah);
+  if (c.forwarded()) return forward<int>(c, "ibv_destroy_ah", ah);
   return c.ending<sim_ah>(ah) ? c.concluded(c.destroy(ah)) : c.refuse_code();
 }
 
@@ -199,7 +199,7 @@ int ibv_destroy_ah(ibv_ah* ah) {
 // refused, and the queue pair can never be destroyed (measured on Soft-RoCE, Linux 6.1).
 int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   call c(verb::attach_mcast, qp);
-  if (c.forwarded()) return forward<int>("ibv_attach_mcast", qp, gid, lid);
+  if (c.forwarded()) return forward<int>(c, "ibv_attach_mcast", qp, gid, lid);
   auto* member = c.use<sim_qp>(qp);
   if (!member || c.failing() || !c.given(gid, "gid")) return c.refuse_code();
   if (find_membership(c, *member, *gid, lid)) return c.concluded();
@@ -219,7 +219,7 @@ int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
 
 int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   call c(verb::detach_mcast, qp);
-  if (c.forwarded()) return forward<int>("ibv_detach_mcast", qp, gid, lid);
+  if (c.forwarded()) return forward<int>(c, "ibv_detach_mcast", qp, gid, lid);
   auto* member = c.use<sim_qp>(qp);
   if (!member || !c.given(gid, "gid")) return c.refuse_code();
   record* membership = find_membership(c, *member, *gid, lid);
@@ -238,7 +238,7 @@ int ibv_resolve_eth_l2_from_gid(ibv_context* context, ibv_ah_attr* address, std:
                                 std::uint16_t* vlan) {
   call c(verb::resolve_eth_l2_from_gid, context);
   if (c.forwarded())
-    return forward<int>("ibv_resolve_eth_l2_from_gid", context, address, mac, vlan);
+    return forward<int>(c, "ibv_resolve_eth_l2_from_gid", context, address, mac, vlan);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(address, "attr") || !c.given(mac, "eth_mac"))
     return c.refuse_minus_one();

@@ -17,7 +17,7 @@ namespace {
 [[nodiscard]] bool admitted() noexcept {
   if (!ibvxx::shim::engine::in_session()) return true;
   const ibvxx::shim::call c(ibvxx::verb::allocate, nullptr);
-  return c.forwarded() || !c.failing();
+  return !c.failing();
 }
 
 [[nodiscard]] void* try_allocate(std::size_t size) noexcept {

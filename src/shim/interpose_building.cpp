@@ -1,7 +1,6 @@
 // Posting to an extended queue pair, one call at a time: ibv_wr_*.
 #include <chrono>
 #include <thread>
-
 #include "data_path.hpp"
 #include "interpose.hpp"
 #include "misuse.hpp"
@@ -67,6 +66,7 @@ void spoil(sim_qp& qp, int code) noexcept {
 
 void wr_start(ibv_qp_ex* handle) {
   call c(verb::wr_start, handle);
+  if (c.forwarded()) return forward(c, &object_operations::wr_start, handle);
   auto* qp = c.use<sim_qp>(handle);
   if (!qp) return;
   const bool own = qp->batch_open && qp->batch_owner == std::this_thread::get_id();
@@ -287,6 +287,12 @@ void settle(queued_send& slot) noexcept {
 
 int wr_complete(ibv_qp_ex* handle) {
   call c(verb::wr_complete, handle);
+  if (c.forwarded()) {
+    const record* own = c.is_seen() ? c.record_of(handle) : nullptr;
+    // A provider holds its lock from ibv_wr_start on.
+    if (c.failing() && (!own || own->live)) original_operations(handle).wr_abort(handle);
+    return forward(c, &object_operations::wr_complete, handle);
+  }
   auto* qp = c.use<sim_qp>(handle);
   if (!qp || !is_open(c, *qp)) return c.refuse_code();
   qp->batch_open = false;
@@ -306,6 +312,7 @@ int wr_complete(ibv_qp_ex* handle) {
 
 void wr_abort(ibv_qp_ex* handle) {
   call c(verb::wr_abort, handle);
+  if (c.forwarded()) return forward(c, &object_operations::wr_abort, handle);
   auto* qp = c.use<sim_qp>(handle);
   if (!qp || !is_open(c, *qp)) return;
   qp->batch_open = false;
@@ -338,6 +345,14 @@ void install_building(sim_qp& made, std::uint64_t operations) noexcept {
   qp.wr_start = &wr_start;
   qp.wr_complete = &wr_complete;
   qp.wr_abort = &wr_abort;
+}
+
+void intercept_building(ibv_qp& real) {
+  auto* const qp = call_real<ibv_qp_ex*>("ibv_qp_to_qp_ex", &real);
+  if (!qp || !qp->wr_start) return;  // no extended face, or an empty one
+  remember_operations(qp, {.wr_start = replace(qp->wr_start, &wr_start),
+                           .wr_complete = replace(qp->wr_complete, &wr_complete),
+                           .wr_abort = replace(qp->wr_abort, &wr_abort)});
 }
 
 }  // namespace ibvxx::shim

@@ -13,6 +13,7 @@ namespace {
 
 int req_notify_cq(ibv_cq* cq, int solicited_only) {
   call c(verb::req_notify_cq, cq);
+  if (c.forwarded()) return forward(c, &ibv_context_ops::req_notify_cq, cq, solicited_only);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing()) return c.refuse_code();
   // Asking for every completion is not undone by asking for solicited ones (IBA 11.4.2.2).
@@ -55,6 +56,11 @@ constexpr std::uint64_t soft_roce_details =
 
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
   call c(verb::create_cq_ex, context);
+  if (c.forwarded()) {
+    ibv_cq_ex* const real = forward(c, &verbs_context::create_cq_ex, context, attributes);
+    if (real && c.is_seen()) intercept_polling(*real);
+    return real;
+  }
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(attributes, "cq_attr")) return c.refuse_pointer();
   ibv_comp_channel* channel = attributes->channel;
@@ -97,6 +103,7 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
 
 int modify_cq(ibv_cq* cq, ibv_modify_cq_attr* attributes) {
   call c(verb::modify_cq, cq);
+  if (c.forwarded()) return forward(c, &verbs_context::modify_cq, cq, attributes);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   if (!queue->context->offers().cq_moderation) return EOPNOTSUPP;
@@ -124,7 +131,7 @@ extern "C" {
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   call c(verb::create_comp_channel, context);
-  if (c.forwarded()) return forward<ibv_comp_channel*>("ibv_create_comp_channel", context);
+  if (c.forwarded()) return forward<ibv_comp_channel*>(c, "ibv_create_comp_channel", context);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   auto made = std::make_shared<sim_comp_channel>();
@@ -138,7 +145,7 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
 
 int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   call c(verb::destroy_comp_channel, channel);
-  if (c.forwarded()) return forward<int>("ibv_destroy_comp_channel", channel);
+  if (c.forwarded()) return forward<int>(c, "ibv_destroy_comp_channel", channel);
   auto* ending = c.ending<sim_comp_channel>(channel);
   if (!ending) return c.refuse_code();
   // No command to the kernel: libibverbs looks at its own count, also when the device is gone.
@@ -152,7 +159,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
                       int comp_vector) {
   call c(verb::create_cq, context);
   if (c.forwarded())
-    return forward<ibv_cq*>("ibv_create_cq", context, cqe, cq_context, channel, comp_vector);
+    return forward<ibv_cq*>(c, "ibv_create_cq", context, cqe, cq_context, channel, comp_vector);
   auto* owner = c.use<sim_context>(context);
   auto* events = channel ? c.use<sim_comp_channel>(channel) : nullptr;
   if (!owner || (channel && !events) || c.failing()) return c.refuse_pointer();
@@ -170,7 +177,7 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
 
 int ibv_resize_cq(ibv_cq* cq, int cqe) {
   call c(verb::resize_cq, cq);
-  if (c.forwarded()) return forward<int>("ibv_resize_cq", cq, cqe);
+  if (c.forwarded()) return forward<int>(c, "ibv_resize_cq", cq, cqe);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing()) return c.refuse_code();
   // rxe_cq_chk_attr: what is in the queue must still fit.
@@ -183,7 +190,7 @@ int ibv_resize_cq(ibv_cq* cq, int cqe) {
 
 int ibv_destroy_cq(ibv_cq* cq) {
   call c(verb::destroy_cq, cq);
-  if (c.forwarded()) return forward<int>("ibv_destroy_cq", cq);
+  if (c.forwarded()) return forward<int>(c, "ibv_destroy_cq", cq);
   auto* ending = c.ending<sim_cq>(cq);
   if (!ending) return c.refuse_code();
   const int code = c.may_destroy(cq);
@@ -191,8 +198,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   // The queue stays known until every event is acknowledged: another thread may be about to.
   drop_events(*ending);
   drop_async_events(*ending->context, cq);
-  settle(c, cq, ending->completion_events, "completion events");
-  settle(c, cq, ending->async_events, "async events");
+  settle(c, *c.record_of(cq));
   c.retire(cq);
   if (ending->channel) --ending->channel->verbs.refcnt;
   return c.concluded();

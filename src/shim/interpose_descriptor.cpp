@@ -29,10 +29,10 @@ namespace {
   for (const record& object : state.objects.records()) {
     if (!object.live) continue;
     if (object.kind == object_kind::comp_channel &&
-        static_cast<const sim_comp_channel*>(object.storage.get())->verbs.fd == fd)
+        static_cast<const ibv_comp_channel*>(object.handle)->fd == fd)
       return &object;
     if (object.kind == object_kind::context) {
-      const auto& context = static_cast<const sim_context*>(object.storage.get())->verbs.context;
+      const auto& context = *static_cast<const ibv_context*>(object.handle);
       if (context.async_fd == fd || context.cmd_fd == fd) return &object;
     }
   }
@@ -70,8 +70,7 @@ int close_seen(call& c, int fd) {
 template <class Function>
 int control(Function* next, int fd, int command, void* argument) {
   call c(verb::fcntl, as_object(fd));
-  if (c.forwarded() || !c.failing()) return next(fd, command, argument);
-  return c.refuse_minus_one();
+  return c.failing() ? c.refuse_minus_one() : next(fd, command, argument);
 }
 
 }  // namespace
@@ -82,10 +81,9 @@ int epoll_create1(int flags) {
   static auto* const next = real::next_function<int(int)>("epoll_create1");
   if (!engine::in_session()) return next(flags);
   call c(verb::epoll_create1, nullptr);
-  if (c.forwarded()) return next(flags);
   if (c.failing()) return c.refuse_minus_one();
   const int fd = next(flags);
-  if (fd != -1) c.state().objects.add_descriptor(fd, verb::epoll_create1, c.index());
+  if (fd != -1 && c.is_seen()) c.state().objects.add_descriptor(fd, verb::epoll_create1, c.index());
   return fd;
 }
 
@@ -93,14 +91,13 @@ int epoll_ctl(int epoll, int operation, int fd, epoll_event* event) {
   static auto* const next = real::next_function<int(int, int, int, epoll_event*)>("epoll_ctl");
   if (!engine::in_session()) return next(epoll, operation, fd, event);
   call c(verb::epoll_ctl, as_object(epoll));
-  if (c.forwarded() || !c.failing()) return next(epoll, operation, fd, event);
-  return c.refuse_minus_one();
+  return c.failing() ? c.refuse_minus_one() : next(epoll, operation, fd, event);
 }
 
 int close(int fd) {
   if (!engine::in_session()) return real::close(fd);
   call c(verb::close, as_object(fd));
-  return c.forwarded() ? real::close(fd) : close_seen(c, fd);
+  return c.is_seen() ? close_seen(c, fd) : real::close(fd);
 }
 
 // A single pointer-sized argument stands for all that fcntl may be given: every ABI of Linux passes

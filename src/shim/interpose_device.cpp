@@ -20,8 +20,8 @@ namespace ibvxx::shim {
 namespace {
 
 /// Asks a port; `size` is how much of ibv_port_attr the caller has room for.
-int query_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, std::size_t size) {
-  call c(verb::query_port, context);
+int answer_port(call& c, ibv_context* context, std::uint8_t number, ibv_port_attr* out,
+                std::size_t size) noexcept {
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(out, "port_attr")) return c.refuse_code();
   std::memset(out, 0, std::min(size, sizeof *out));  // before anything is asked (measured)
@@ -48,9 +48,16 @@ int query_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, st
   return 0;
 }
 
-int query_device_ex(ibv_context* context, const ibv_query_device_ex_input*, ibv_device_attr_ex* out,
-                    std::size_t size) {
+int query_port(ibv_context* context, std::uint8_t number, ibv_port_attr* out, std::size_t size) {
+  call c(verb::query_port, context);
+  if (c.forwarded()) return forward(c, &verbs_context::query_port, context, number, out, size);
+  return answer_port(c, context, number, out, size);
+}
+
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input,
+                    ibv_device_attr_ex* out, std::size_t size) {
   call c(verb::query_device_ex, context);
+  if (c.forwarded()) return forward(c, &verbs_context::query_device_ex, context, input, out, size);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(out, "attr")) return c.refuse_code();
   ibv_device_attr_ex answer{};
@@ -75,6 +82,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input*, ibv_
 // Counts calls instead of nanoseconds, so that the same program gets the same answers.
 int query_rt_values(ibv_context* context, ibv_values_ex* values) {
   call c(verb::query_rt_values_ex, context);
+  if (c.forwarded()) return forward(c, &verbs_context::query_rt_values, context, values);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(values, "values")) return c.refuse_code();
   if (!owner->offers().real_time_values) return EOPNOTSUPP;
@@ -93,6 +101,20 @@ int query_rt_values(ibv_context* context, ibv_values_ex* values) {
                                              (device ? "a" : "a null") +
                                              " pointer that is no device of this session");
   return nullptr;
+}
+
+/// A device lives as long as a list that names it.
+void find_freed_list(call& c, const std::string& device) {
+  if (c.is_seen() && c.state().objects.live(object_kind::device_list) == 0)
+    c.found(finding_kind::use_after_destroy, "ibv_open_device of " + device + " (call " +
+                                                 std::to_string(c.index()) +
+                                                 ") after the device list was freed");
+}
+
+/// A real context that was just opened.
+[[nodiscard]] ibv_context* intercepted(const call& c, ibv_context* opened) {
+  if (opened && c.is_seen()) intercept_operations(*opened);
+  return opened;
 }
 
 /// The device whose command descriptor this is, or a duplicate of it.
@@ -133,21 +155,29 @@ std::shared_ptr<sim_context> make_context(const std::shared_ptr<sim_device>& dev
   context.num_comp_vectors = device->described.completion_vectors;
   context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   context.mutex = PTHREAD_MUTEX_INITIALIZER;
-  verbs.query_port = &query_port;
-  verbs.query_device_ex = &query_device_ex;
-  verbs.query_rt_values = &query_rt_values;
-  install_domain_operations(verbs);
-  install_memory_operations(verbs);
-  install_memory_window_operations(verbs);
-  install_device_memory_operations(verbs);
-  install_completion_operations(verbs);
-  install_polling_operations(verbs);
-  install_queue_pair_operations(verbs);
-  install_posting_operations(verbs);
-  install_receive_operations(verbs);
-  install_work_queue_operations(verbs);
-  install_flow_operations(verbs);
+  install_operations(verbs);
   return made;
+}
+
+void install_device_operations(verbs_context& context) noexcept {
+  context.query_port = &query_port;
+  context.query_device_ex = &query_device_ex;
+  context.query_rt_values = &query_rt_values;
+}
+
+void install_operations(verbs_context& context) noexcept {
+  install_device_operations(context);
+  install_domain_operations(context);
+  install_memory_operations(context);
+  install_memory_window_operations(context);
+  install_device_memory_operations(context);
+  install_completion_operations(context);
+  install_polling_operations(context);
+  install_queue_pair_operations(context);
+  install_posting_operations(context);
+  install_receive_operations(context);
+  install_work_queue_operations(context);
+  install_flow_operations(context);
 }
 
 }  // namespace ibvxx::shim
@@ -159,7 +189,7 @@ extern "C" {
 
 ibv_device** ibv_get_device_list(int* num_devices) {
   call c(verb::get_device_list, nullptr);
-  if (c.forwarded()) return forward<ibv_device**>("ibv_get_device_list", num_devices);
+  if (c.forwarded()) return forward<ibv_device**>(c, "ibv_get_device_list", num_devices);
   if (c.failing()) return c.refuse_pointer();
   auto list = std::make_shared<sim_device_list>();
   for (const auto& device : c.state().devices)
@@ -173,19 +203,19 @@ ibv_device** ibv_get_device_list(int* num_devices) {
 
 void ibv_free_device_list(ibv_device** list) {
   call c(verb::free_device_list, list);
-  if (c.forwarded()) return forward<void>("ibv_free_device_list", list);
+  if (c.forwarded()) return forward<void>(c, "ibv_free_device_list", list);
   if (c.ending<sim_device_list>(list)) static_cast<void>(c.destroy(list));
 }
 
 ibv_context* ibv_open_device(ibv_device* device) {
   call c(verb::open_device, device);
-  if (c.forwarded()) return forward<ibv_context*>("ibv_open_device", device);
+  if (c.forwarded()) {
+    find_freed_list(c, device ? device->name : "?");
+    return intercepted(c, forward<ibv_context*>(c, "ibv_open_device", device));
+  }
   const auto found = find_device(c, device, "ibv_open_device");
   if (!found) return c.refuse_pointer();
-  if (c.state().objects.live(object_kind::device_list) == 0)
-    c.found(finding_kind::use_after_destroy, "ibv_open_device of " + found->described.name +
-                                                 " (call " + std::to_string(c.index()) +
-                                                 ") after the device list was freed");
+  find_freed_list(c, found->described.name);
   if (c.failing()) return c.refuse_pointer();
   if (found->lost) return c.refuse_pointer(ENODEV);
   auto made = make_context(found);
@@ -198,7 +228,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
 // On success the descriptor is the context's, and closing the device closes it (manual page).
 ibv_context* ibv_import_device(int cmd_fd) {
   call c(verb::import_device, nullptr);
-  if (c.forwarded()) return forward<ibv_context*>("ibv_import_device", cmd_fd);
+  if (c.forwarded()) return intercepted(c, forward<ibv_context*>(c, "ibv_import_device", cmd_fd));
   if (c.failing()) return c.refuse_pointer();
   const auto device = device_of(c, cmd_fd);
   if (!device) return c.refuse_pointer(cmd_fd < 0 ? EINVAL : ENODEV);  // measured
@@ -211,7 +241,7 @@ ibv_context* ibv_import_device(int cmd_fd) {
 
 int ibv_close_device(ibv_context* context) {
   call c(verb::close_device, context);
-  if (c.forwarded()) return forward<int>("ibv_close_device", context);
+  if (c.forwarded()) return forward<int>(c, "ibv_close_device", context);
   auto* ending = c.ending<sim_context>(context);
   if (!ending) return c.refuse_minus_one();
   const int code = c.destroy(context);
@@ -220,14 +250,13 @@ int ibv_close_device(ibv_context* context) {
 }
 
 const char* ibv_get_device_name(ibv_device* device) {
-  if (!engine::in_session()) return forward<const char*>("ibv_get_device_name", device);
   call c(verb::none, call::part::of_another);
   if (c.forwarded()) return device ? device->name : nullptr;
   return find_device(c, device, "ibv_get_device_name") ? device->name : nullptr;
 }
 
 int ibv_get_device_index(ibv_device* device) {
-  if (!engine::in_session()) return forward<int>("ibv_get_device_index", device);
+  if (!engine::simulates()) return call_real<int>("ibv_get_device_index", device);
   call c(verb::none, call::part::of_another);
   if (c.forwarded() || !find_device(c, device, "ibv_get_device_index")) return -1;
   const auto& devices = c.state().devices;
@@ -237,7 +266,7 @@ int ibv_get_device_index(ibv_device* device) {
 }
 
 __be64 ibv_get_device_guid(ibv_device* device) {
-  if (!engine::in_session()) return forward<__be64>("ibv_get_device_guid", device);
+  if (!engine::simulates()) return call_real<__be64>("ibv_get_device_guid", device);
   call c(verb::none, call::part::of_another);
   const auto found = c.forwarded() ? nullptr : find_device(c, device, "ibv_get_device_guid");
   return found ? found->described.limits.node_guid : 0;
@@ -245,7 +274,7 @@ __be64 ibv_get_device_guid(ibv_device* device) {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
   call c(verb::query_device, context);
-  if (c.forwarded()) return forward<int>("ibv_query_device", context, out);
+  if (c.forwarded()) return forward<int>(c, "ibv_query_device", context, out);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(out, "device_attr")) return c.refuse_code();
   *out = owner->device->described.limits;
@@ -255,13 +284,14 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* out) {
 // The symbol of this name fills the compatibility structure only, which ends before ibv_port_attr
 // grew (48 bytes).
 int ibv_query_port(ibv_context* context, std::uint8_t port, _compat_ibv_port_attr* out) {
-  if (!engine::in_session()) return forward<int>("ibv_query_port", context, port, out);
-  return query_port(context, port, reinterpret_cast<ibv_port_attr*>(out), 48);
+  call c(verb::query_port, context);
+  if (c.forwarded()) return forward<int>(c, "ibv_query_port", context, port, out);
+  return answer_port(c, context, port, reinterpret_cast<ibv_port_attr*>(out), 48);
 }
 
 int ibv_query_gid(ibv_context* context, std::uint8_t port, int index, ibv_gid* out) {
   call c(verb::query_gid, context);
-  if (c.forwarded()) return forward<int>("ibv_query_gid", context, port, index, out);
+  if (c.forwarded()) return forward<int>(c, "ibv_query_gid", context, port, index, out);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(out, "gid")) return c.refuse_minus_one();
   const port_description* described = find_port(*owner->device, port);
@@ -275,7 +305,7 @@ int _ibv_query_gid_ex(ibv_context* context, std::uint32_t port, std::uint32_t in
                       ibv_gid_entry* out, std::uint32_t flags, std::size_t entry_size) {
   call c(verb::query_gid_ex, context);
   if (c.forwarded())
-    return forward<int>("_ibv_query_gid_ex", context, port, index, out, flags, entry_size);
+    return forward<int>(c, "_ibv_query_gid_ex", context, port, index, out, flags, entry_size);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(out, "entry")) return c.refuse_code();
   const port_description* described = find_port(*owner->device, port);
@@ -289,7 +319,7 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
                              std::uint32_t flags, std::size_t entry_size) {
   call c(verb::query_gid_table, context);
   if (c.forwarded())
-    return forward<ssize_t>("_ibv_query_gid_table", context, entries, max_entries, flags,
+    return forward<ssize_t>(c, "_ibv_query_gid_table", context, entries, max_entries, flags,
                             entry_size);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return -c.refuse_code();
@@ -310,8 +340,8 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
 
 /// Private to libibverbs, but exported, and used by librdmacm and others.
 int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, int* type) {
-  if (!engine::in_session()) return forward<int>("ibv_query_gid_type", context, port, index, type);
   call c(verb::query_gid_ex, context);
+  if (c.forwarded()) return forward<int>(c, "ibv_query_gid_type", context, port, index, type);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(type, "type")) return c.refuse_minus_one();
   const port_description* described = find_port(*owner->device, port);
@@ -325,7 +355,7 @@ int ibv_query_gid_type(ibv_context* context, std::uint8_t port, unsigned index, 
 
 int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
   call c(verb::get_pkey_index, context);
-  if (c.forwarded()) return forward<int>("ibv_get_pkey_index", context, port, pkey);
+  if (c.forwarded()) return forward<int>(c, "ibv_get_pkey_index", context, port, pkey);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_minus_one();
   if (!find_port(*owner->device, port) || pkey != 0xffff) return c.refuse_minus_one(ENOENT);
@@ -334,7 +364,7 @@ int ibv_get_pkey_index(ibv_context* context, std::uint8_t port, __be16 pkey) {
 
 int ibv_query_pkey(ibv_context* context, std::uint8_t port, int index, __be16* out) {
   call c(verb::query_pkey, context);
-  if (c.forwarded()) return forward<int>("ibv_query_pkey", context, port, index, out);
+  if (c.forwarded()) return forward<int>(c, "ibv_query_pkey", context, port, index, out);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(out, "pkey")) return c.refuse_minus_one();
   if (!find_port(*owner->device, port) || index != 0) return c.refuse_minus_one(ENOENT);

@@ -1,6 +1,5 @@
 // Memory on the device.
 #include <cstring>
-
 #include "interpose.hpp"
 #include "sim_memory.hpp"
 
@@ -16,6 +15,7 @@ namespace {
 
 int memcpy_to_dm(ibv_dm* dm, std::uint64_t offset, const void* host, std::size_t length) {
   call c(verb::memcpy_to_dm, dm);
+  if (c.forwarded()) return forward(c, &object_operations::memcpy_to_dm, dm, offset, host, length);
   auto* memory = c.use<sim_dm>(dm);
   if (!memory || c.failing()) return c.refuse_code();
   if (const int code = check_copy(*memory, offset, length)) return code;
@@ -27,6 +27,11 @@ int memcpy_to_dm(ibv_dm* dm, std::uint64_t offset, const void* host, std::size_t
 
 int memcpy_from_dm(void* host, ibv_dm* dm, std::uint64_t offset, std::size_t length) {
   call c(verb::memcpy_from_dm, dm);
+  if (c.forwarded()) {
+    if (!c.is_admitted()) return refusal<int>(c);
+    return carry_out(c, original_operations(static_cast<const void*>(dm)).memcpy_from_dm, host, dm,
+                     offset, length);
+  }
   auto* memory = c.use<sim_dm>(dm);
   if (!memory || c.failing()) return c.refuse_code();
   if (const int code = check_copy(*memory, offset, length)) return code;
@@ -34,6 +39,14 @@ int memcpy_from_dm(void* host, ibv_dm* dm, std::uint64_t offset, std::size_t len
   if (!c.given(host, "host_addr")) return EFAULT;
   std::memcpy(host, memory->original->memory.data() + offset, length);
   return 0;
+}
+
+/// Real device memory that was just made.
+[[nodiscard]] ibv_dm* intercepted(const call& c, ibv_dm* made) {
+  if (made && c.is_seen())
+    remember_operations(made, {.memcpy_to_dm = replace(made->memcpy_to_dm, &memcpy_to_dm),
+                               .memcpy_from_dm = replace(made->memcpy_from_dm, &memcpy_from_dm)});
+  return made;
 }
 
 [[nodiscard]] std::shared_ptr<sim_dm> make_dm(sim_context& owner, std::uint32_t handle) {
@@ -48,6 +61,8 @@ int memcpy_from_dm(void* host, ibv_dm* dm, std::uint64_t offset, std::size_t len
 
 ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attributes) {
   call c(verb::alloc_dm, context);
+  if (c.forwarded())
+    return intercepted(c, forward(c, &verbs_context::alloc_dm, context, attributes));
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(attributes, "attr")) return c.refuse_pointer();
   if (!owner->offers().device_memory) return c.refuse_pointer(EOPNOTSUPP);
@@ -66,6 +81,7 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attributes) {
 
 int free_dm(ibv_dm* dm) {
   call c(verb::free_dm, dm);
+  if (c.forwarded()) return forward(c, &verbs_context::free_dm, dm);
   auto* ending = c.ending<sim_dm>(dm);
   if (!ending) return c.refuse_code();
   if (ending->imported) {
@@ -94,7 +110,7 @@ extern "C" {
 
 ibv_dm* ibv_import_dm(ibv_context* context, std::uint32_t handle) {
   call c(verb::import_dm, context);
-  if (c.forwarded()) return forward<ibv_dm*>("ibv_import_dm", context, handle);
+  if (c.forwarded()) return intercepted(c, forward<ibv_dm*>(c, "ibv_import_dm", context, handle));
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
@@ -109,7 +125,7 @@ ibv_dm* ibv_import_dm(ibv_context* context, std::uint32_t handle) {
 
 void ibv_unimport_dm(ibv_dm* dm) {
   call c(verb::unimport_dm, dm);
-  if (c.forwarded()) return forward<void>("ibv_unimport_dm", dm);
+  if (c.forwarded()) return forward<void>(c, "ibv_unimport_dm", dm);
   auto* ending = c.ending<sim_dm>(dm);
   if (!ending) return;
   if (!ending->imported)

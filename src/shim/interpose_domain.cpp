@@ -10,6 +10,7 @@ namespace {
 
 ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attributes) {
   call c(verb::alloc_td, context);
+  if (c.forwarded()) return forward(c, &verbs_context::alloc_td, context, attributes);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->offers().thread_domains || (attributes && attributes->comp_mask != 0))
@@ -23,11 +24,13 @@ ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attributes) {
 
 int dealloc_td(ibv_td* td) {
   call c(verb::dealloc_td, td);
+  if (c.forwarded()) return forward(c, &verbs_context::dealloc_td, td);
   return c.ending<sim_td>(td) ? c.concluded(c.destroy(td)) : c.refuse_code();
 }
 
 ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* attributes) {
   call c(verb::alloc_parent_domain, context);
+  if (c.forwarded()) return forward(c, &verbs_context::alloc_parent_domain, context, attributes);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(attributes, "attr")) return c.refuse_pointer();
   if (!owner->offers().parent_domains) return c.refuse_pointer(EOPNOTSUPP);
@@ -51,6 +54,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
 
 ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attributes) {
   call c(verb::open_xrcd, context);
+  if (c.forwarded()) return forward(c, &verbs_context::open_xrcd, context, attributes);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(attributes, "attr")) return c.refuse_pointer();
   if (!owner->offers().xrc) return c.refuse_pointer(EOPNOTSUPP);
@@ -86,6 +90,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attributes) {
 
 int close_xrcd(ibv_xrcd* xrcd) {
   call c(verb::close_xrcd, xrcd);
+  if (c.forwarded()) return forward(c, &verbs_context::close_xrcd, xrcd);
   return c.ending<sim_xrcd>(xrcd) ? c.concluded(c.destroy(xrcd)) : c.refuse_code();
 }
 
@@ -108,7 +113,7 @@ extern "C" {
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   call c(verb::alloc_pd, context);
-  if (c.forwarded()) return forward<ibv_pd*>("ibv_alloc_pd", context);
+  if (c.forwarded()) return forward<ibv_pd*>(c, "ibv_alloc_pd", context);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (is_full(*owner->device, object_kind::pd, owner->limits().max_pd))
@@ -123,7 +128,7 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
 
 int ibv_dealloc_pd(ibv_pd* pd) {
   call c(verb::dealloc_pd, pd);
-  if (c.forwarded()) return forward<int>("ibv_dealloc_pd", pd);
+  if (c.forwarded()) return forward<int>(c, "ibv_dealloc_pd", pd);
   auto* ending = c.ending<sim_pd>(pd);
   if (!ending) return c.refuse_code();
   if (ending->imported) {
@@ -136,7 +141,7 @@ int ibv_dealloc_pd(ibv_pd* pd) {
 
 ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
   call c(verb::import_pd, context);
-  if (c.forwarded()) return forward<ibv_pd*>("ibv_import_pd", context, handle);
+  if (c.forwarded()) return forward<ibv_pd*>(c, "ibv_import_pd", context, handle);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
@@ -154,7 +159,7 @@ ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
 
 void ibv_unimport_pd(ibv_pd* pd) {
   call c(verb::unimport_pd, pd);
-  if (c.forwarded()) return forward<void>("ibv_unimport_pd", pd);
+  if (c.forwarded()) return forward<void>(c, "ibv_unimport_pd", pd);
   auto* ending = c.ending<sim_pd>(pd);
   if (!ending) return;
   if (!ending->imported)

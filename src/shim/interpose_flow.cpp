@@ -46,6 +46,7 @@ namespace {
 
 ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* a) {
   call c(verb::create_flow, qp);
+  if (c.forwarded()) return forward(c, &verbs_context::ibv_create_flow, qp, a);
   auto* target = c.use<sim_qp>(qp);
   if (!target || c.failing() || !c.given(a, "flow_attr")) return c.refuse_pointer();
   sim_context& context = *target->context;
@@ -66,11 +67,13 @@ ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* a) {
 
 int destroy_flow(ibv_flow* flow) {
   call c(verb::destroy_flow, flow);
+  if (c.forwarded()) return forward(c, &verbs_context::ibv_destroy_flow, flow);
   return c.ending<sim_flow>(flow) ? c.concluded(c.destroy(flow)) : c.refuse_code();
 }
 
 ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_esp_attr* a) {
   call c(verb::create_flow_action_esp, context);
+  if (c.forwarded()) return forward(c, &verbs_context::create_flow_action_esp, context, a);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(a, "attr")) return c.refuse_pointer();
   if (!owner->offers().flow_actions) return c.refuse_pointer(EOPNOTSUPP);
@@ -85,6 +88,7 @@ ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_es
 
 int modify_flow_action_esp(ibv_flow_action* action, ibv_flow_action_esp_attr* a) {
   call c(verb::modify_flow_action_esp, action);
+  if (c.forwarded()) return forward(c, &verbs_context::modify_flow_action_esp, action, a);
   auto* changed = c.use<sim_flow_action>(action);
   if (!changed || c.failing() || !c.given(a, "attr")) return c.refuse_code();
   return (a->comp_mask & ~unsigned{IBV_FLOW_ACTION_ESP_MASK_ESN}) != 0 ? EINVAL : 0;
@@ -92,11 +96,13 @@ int modify_flow_action_esp(ibv_flow_action* action, ibv_flow_action_esp_attr* a)
 
 int destroy_flow_action(ibv_flow_action* action) {
   call c(verb::destroy_flow_action, action);
+  if (c.forwarded()) return forward(c, &verbs_context::destroy_flow_action, action);
   return c.ending<sim_flow_action>(action) ? c.concluded(c.destroy(action)) : c.refuse_code();
 }
 
 ibv_counters* create_counters(ibv_context* context, ibv_counters_init_attr* a) {
   call c(verb::create_counters, context);
+  if (c.forwarded()) return forward(c, &verbs_context::create_counters, context, a);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->offers().counters || (a && a->comp_mask != 0)) return c.refuse_pointer(EOPNOTSUPP);
@@ -111,6 +117,8 @@ ibv_counters* create_counters(ibv_context* context, ibv_counters_init_attr* a) {
 // flows to come, and it knows no counter of a flow that is there.
 int attach_counters_point_flow(ibv_counters* counters, ibv_counter_attach_attr* a, ibv_flow* flow) {
   call c(verb::attach_counters_point_flow, counters);
+  if (c.forwarded())
+    return forward(c, &verbs_context::attach_counters_point_flow, counters, a, flow);
   auto* set = c.use<sim_counters>(counters);
   if (!set || (flow && !c.use<sim_flow>(flow)) || c.failing() || !c.given(a, "attr"))
     return c.refuse_code();
@@ -125,6 +133,8 @@ int attach_counters_point_flow(ibv_counters* counters, ibv_counter_attach_attr* 
 int read_counters(ibv_counters* counters, std::uint64_t* values, std::uint32_t count,
                   std::uint32_t flags) {
   call c(verb::read_counters, counters);
+  if (c.forwarded())
+    return forward(c, &verbs_context::read_counters, counters, values, count, flags);
   auto* set = c.use<sim_counters>(counters);
   if (!set || c.failing() || (count != 0 && !c.given(values, "counters_value")))
     return c.refuse_code();
@@ -135,6 +145,7 @@ int read_counters(ibv_counters* counters, std::uint64_t* values, std::uint32_t c
 
 int destroy_counters(ibv_counters* counters) {
   call c(verb::destroy_counters, counters);
+  if (c.forwarded()) return forward(c, &verbs_context::destroy_counters, counters);
   return c.ending<sim_counters>(counters) ? c.concluded(c.destroy(counters)) : c.refuse_code();
 }
 

@@ -11,7 +11,7 @@ namespace {
 /// A name from the real library; without one there are no names.
 template <class Value>
 [[nodiscard]] const char* name_of(const char* function, Value value) noexcept {
-  const char* found = forward<const char*>(function, value);
+  const char* found = call_real<const char*>(function, value);
   return found ? found : "unknown";
 }
 
@@ -23,7 +23,7 @@ extern "C" {
 // to begin (rdma-core 44, memory.c; measured).
 int ibv_fork_init() {
   call c(verb::fork_init, nullptr);
-  if (c.forwarded()) return forward<int>("ibv_fork_init");
+  if (c.forwarded()) return forward<int>(c, "ibv_fork_init");
   if (c.failing()) return c.refuse_code();
   if (c.state().fork_ready) return 0;
   if (c.state().registered) return EINVAL;
@@ -34,7 +34,7 @@ int ibv_fork_init() {
 // As on kernels that copy pinned pages at fork (measured on Linux 6.1).
 ibv_fork_status ibv_is_fork_initialized() {
   call c(verb::is_fork_initialized, nullptr);
-  if (c.forwarded()) return forward<ibv_fork_status>("ibv_is_fork_initialized");
+  if (c.forwarded()) return forward<ibv_fork_status>(c, "ibv_is_fork_initialized");
   return IBV_FORK_UNNEEDED;
 }
 
@@ -53,16 +53,16 @@ const char* ibv_wc_status_str(ibv_wc_status status) {
   return name_of("ibv_wc_status_str", status);
 }
 int ibv_rate_to_mult(ibv_rate rate) {
-  return forward<int>("ibv_rate_to_mult", rate);
+  return call_real<int>("ibv_rate_to_mult", rate);
 }
 ibv_rate mult_to_ibv_rate(int mult) {
-  return forward<ibv_rate>("mult_to_ibv_rate", mult);
+  return call_real<ibv_rate>("mult_to_ibv_rate", mult);
 }
 int ibv_rate_to_mbps(ibv_rate rate) {
-  return forward<int>("ibv_rate_to_mbps", rate);
+  return call_real<int>("ibv_rate_to_mbps", rate);
 }
 ibv_rate mbps_to_ibv_rate(int mbps) {
-  return forward<ibv_rate>("mbps_to_ibv_rate", mbps);
+  return call_real<ibv_rate>("mbps_to_ibv_rate", mbps);
 }
 
 }  // extern "C"

@@ -101,6 +101,7 @@ ibv_mr* register_region(call& c, ibv_pd* pd, void* address, std::size_t length, 
 
 ibv_mr* alloc_null_mr(ibv_pd* pd) {
   call c(verb::alloc_null_mr, pd);
+  if (c.forwarded()) return forward(c, &verbs_context::alloc_null_mr, pd);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->context->offers().null_regions) return c.refuse_pointer(EOPNOTSUPP);
@@ -116,6 +117,7 @@ ibv_mr* alloc_null_mr(ibv_pd* pd) {
 ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t length,
                   unsigned access) {
   call c(verb::reg_dm_mr, pd);
+  if (c.forwarded()) return forward(c, &verbs_context::reg_dm_mr, pd, dm, offset, length, access);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner) return c.refuse_pointer();
   auto* memory = c.use<sim_dm>(dm);
@@ -141,6 +143,7 @@ ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t leng
 int advise_mr(ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t flags, ibv_sge* ranges,
               std::uint32_t count) {
   call c(verb::advise_mr, pd);
+  if (c.forwarded()) return forward(c, &verbs_context::advise_mr, pd, advice, flags, ranges, count);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing()) return c.refuse_code();
   if (!owner->context->offers().advice) return EOPNOTSUPP;
@@ -209,7 +212,7 @@ extern "C" {
 // whichever it is.
 ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
   call c(verb::reg_mr, pd);
-  if (c.forwarded()) return forward<ibv_mr*>("ibv_reg_mr", pd, address, length, access);
+  if (c.forwarded()) return forward<ibv_mr*>(c, "ibv_reg_mr", pd, address, length, access);
   return register_region(c, pd, address, length, reinterpret_cast<std::uintptr_t>(address),
                          static_cast<unsigned>(access));
 }
@@ -217,14 +220,16 @@ ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, std::size_t length, int access) {
 ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
                         int access) {
   call c(verb::reg_mr_iova, pd);
-  if (c.forwarded()) return forward<ibv_mr*>("ibv_reg_mr_iova", pd, address, length, iova, access);
+  if (c.forwarded())
+    return forward<ibv_mr*>(c, "ibv_reg_mr_iova", pd, address, length, iova, access);
   return register_region(c, pd, address, length, iova, static_cast<unsigned>(access));
 }
 
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
                          unsigned access) {
   call c(iova == reinterpret_cast<std::uintptr_t>(address) ? verb::reg_mr : verb::reg_mr_iova, pd);
-  if (c.forwarded()) return forward<ibv_mr*>("ibv_reg_mr_iova2", pd, address, length, iova, access);
+  if (c.forwarded())
+    return forward<ibv_mr*>(c, "ibv_reg_mr_iova2", pd, address, length, iova, access);
   return register_region(c, pd, address, length, iova, access);
 }
 
@@ -232,7 +237,7 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, 
                           int fd, int access) {
   call c(verb::reg_dmabuf_mr, pd);
   if (c.forwarded())
-    return forward<ibv_mr*>("ibv_reg_dmabuf_mr", pd, offset, length, iova, fd, access);
+    return forward<ibv_mr*>(c, "ibv_reg_dmabuf_mr", pd, offset, length, iova, fd, access);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->context->offers().dmabuf_regions) return c.refuse_pointer(EOPNOTSUPP);
@@ -264,7 +269,7 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, 
 
 ibv_mr* ibv_import_mr(ibv_pd* pd, std::uint32_t handle) {
   call c(verb::import_mr, pd);
-  if (c.forwarded()) return forward<ibv_mr*>("ibv_import_mr", pd, handle);
+  if (c.forwarded()) return forward<ibv_mr*>(c, "ibv_import_mr", pd, handle);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->context->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
@@ -284,7 +289,7 @@ ibv_mr* ibv_import_mr(ibv_pd* pd, std::uint32_t handle) {
 
 void ibv_unimport_mr(ibv_mr* mr) {
   call c(verb::unimport_mr, mr);
-  if (c.forwarded()) return forward<void>("ibv_unimport_mr", mr);
+  if (c.forwarded()) return forward<void>(c, "ibv_unimport_mr", mr);
   auto* ending = c.ending<sim_mr>(mr);
   if (!ending) return;
   if (!ending->imported)
@@ -296,7 +301,7 @@ void ibv_unimport_mr(ibv_mr* mr) {
 
 int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
   call c(verb::rereg_mr, mr);
-  if (c.forwarded()) return forward<int>("ibv_rereg_mr", mr, flags, pd, address, length, access);
+  if (c.forwarded()) return forward<int>(c, "ibv_rereg_mr", mr, flags, pd, address, length, access);
   auto* region = c.use<sim_mr>(mr);
   // The checks of libibverbs; then whatever fails is a command that failed (rdma-core 44).
   if (!region || region->imported || region->kind_of_memory != sim_mr::backing::memory ||
@@ -322,7 +327,7 @@ int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t l
 
 int ibv_dereg_mr(ibv_mr* mr) {
   call c(verb::dereg_mr, mr);
-  if (c.forwarded()) return forward<int>("ibv_dereg_mr", mr);
+  if (c.forwarded()) return forward<int>(c, "ibv_dereg_mr", mr);
   auto* ending = c.ending<sim_mr>(mr);
   if (!ending) return c.refuse_code();
   if (ending->imported) {

@@ -7,6 +7,7 @@ namespace {
 
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   call c(verb::alloc_mw, pd);
+  if (c.forwarded()) return forward(c, &ibv_context_ops::alloc_mw, pd, type);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->context->offers().memory_windows) return c.refuse_pointer(EOPNOTSUPP);
@@ -32,6 +33,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
 
 int dealloc_mw(ibv_mw* mw) {
   call c(verb::dealloc_mw, mw);
+  if (c.forwarded()) return forward(c, &ibv_context_ops::dealloc_mw, mw);
   auto* ending = c.ending<sim_mw>(mw);
   if (!ending) return c.refuse_code();
   const int code = c.destroy(mw);

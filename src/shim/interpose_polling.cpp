@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
-
 #include "interpose.hpp"
 #include "sim_queue_pair.hpp"
 
@@ -55,6 +54,7 @@ thread_local open_iteration own_iteration;
 
 int poll_cq(ibv_cq* cq, int room, ibv_wc* out) {
   call c(verb::poll_cq, cq);
+  if (c.forwarded()) return forward(c, &ibv_context_ops::poll_cq, cq, room, out);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing() || (room > 0 && !c.given(out, "wc"))) return -1;
   if (!have_to_itself(c, *queue)) return -1;
@@ -69,8 +69,9 @@ void show(sim_cq& queue) noexcept {
   queue.extended.wr_id = queue.current.wc.wr_id;
 }
 
-int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr*) {
+int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attributes) {
   call c(verb::start_poll, cq);
+  if (c.forwarded()) return forward(c, &object_operations::start_poll, cq, attributes);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing()) return c.refuse_code();
   if (!have_to_itself(c, *queue)) return EDEADLK;
@@ -100,6 +101,7 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr*) {
 
 int next_poll(ibv_cq_ex* cq) {
   call c(verb::next_poll, cq);
+  if (c.forwarded()) return forward(c, &object_operations::next_poll, cq);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing() || !iterates(c, *queue)) return c.refuse_code();
   if (!take(*queue, queue->current)) return call::from_kernel(ENOENT);  // errno too (measured)
@@ -109,6 +111,7 @@ int next_poll(ibv_cq_ex* cq) {
 
 void end_poll(ibv_cq_ex* cq) {
   call c(verb::end_poll, cq);
+  if (c.forwarded()) return forward(c, &object_operations::end_poll, cq);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || !iterates(c, *queue)) return;
   queue->iterating = false;
@@ -217,6 +220,12 @@ void install_polling(sim_cq& queue, std::uint64_t details) noexcept {
   if ((details & IBV_WC_EX_WITH_CVLAN) != 0) cq.read_cvlan = &read_cvlan;
   if ((details & IBV_WC_EX_WITH_FLOW_TAG) != 0) cq.read_flow_tag = &read_flow_tag;
   if ((details & IBV_WC_EX_WITH_TM_INFO) != 0) cq.read_tm_info = &read_tm_info;
+}
+
+void intercept_polling(ibv_cq_ex& cq) {
+  remember_operations(&cq, {.start_poll = replace(cq.start_poll, &start_poll),
+                            .next_poll = replace(cq.next_poll, &next_poll),
+                            .end_poll = replace(cq.end_poll, &end_poll)});
 }
 
 void install_polling_operations(verbs_context& context) noexcept {

@@ -43,14 +43,9 @@ int post_one(call& c, sim_qp& qp, const ibv_send_wr& wr) {
   return 0;
 }
 
-template <class Request>
-int refuse(Request* list, Request** bad, int code) noexcept {
-  if (bad) *bad = list;
-  return code;
-}
-
 int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
   call c(verb::post_send, handle);
+  if (c.forwarded()) return forward_list(c, &ibv_context_ops::post_send, handle, list, bad);
   auto* qp = c.use<sim_qp>(handle);
   if (!qp || c.failing()) return refuse(list, bad, c.refuse_code());
   // Soft-RoCE's provider wants both, and tells of no request where the state is wrong (measured).
@@ -73,6 +68,7 @@ int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
 
 int bind_mw(ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
   call c(verb::bind_mw, handle);
+  if (c.forwarded()) return forward(c, &ibv_context_ops::bind_mw, handle, mw, bind);
   auto* qp = c.use<sim_qp>(handle);
   auto* window = qp ? c.use<sim_mw>(mw) : nullptr;
   if (!window || c.failing() || !c.given(bind, "mw_bind")) return c.refuse_code();
@@ -130,6 +126,7 @@ int post_receives(call& c, const receive_target& queue, ibv_recv_wr* list, ibv_r
 
 int post_recv(ibv_qp* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
   call c(verb::post_recv, handle);
+  if (c.forwarded()) return forward_list(c, &ibv_context_ops::post_recv, handle, list, bad);
   auto* qp = c.use<sim_qp>(handle);
   if (!qp || c.failing()) return refuse(list, bad, c.refuse_code());
   if (!bad || !list) return EINVAL;
@@ -151,6 +148,7 @@ int post_recv(ibv_qp* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
 
 int post_srq_recv(ibv_srq* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
   call c(verb::post_srq_recv, handle);
+  if (c.forwarded()) return forward_list(c, &ibv_context_ops::post_srq_recv, handle, list, bad);
   auto* srq = c.use<sim_srq>(handle);
   if (!srq || c.failing()) return refuse(list, bad, c.refuse_code());
   if (!bad || !list) return EINVAL;

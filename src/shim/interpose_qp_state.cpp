@@ -136,6 +136,7 @@ void enter(session_state& state, sim_qp& qp, ibv_qp_state to) {
 
 int modify_qp_rate_limit(ibv_qp* qp, ibv_qp_rate_limit_attr* attributes) {
   call c(verb::modify_qp_rate_limit, qp);
+  if (c.forwarded()) return forward(c, &verbs_context::modify_qp_rate_limit, qp, attributes);
   auto* found = c.use<sim_qp>(qp);
   if (!found || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   if (!found->context->offers().rate_limits) return EOPNOTSUPP;
@@ -179,7 +180,7 @@ extern "C" {
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   call c(verb::modify_qp, qp);
-  if (c.forwarded()) return forward<int>("ibv_modify_qp", qp, attributes, mask);
+  if (c.forwarded()) return forward<int>(c, "ibv_modify_qp", qp, attributes, mask);
   auto* handle = c.use<sim_qp>(qp);
   if (!handle || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   sim_qp& changed = *handle->original;
@@ -201,7 +202,7 @@ int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
 // answer does not hold, which stay as they are.
 int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init_attr* init) {
   call c(verb::query_qp, qp);
-  if (c.forwarded()) return forward<int>("ibv_query_qp", qp, out, mask, init);
+  if (c.forwarded()) return forward<int>(c, "ibv_query_qp", qp, out, mask, init);
   auto* handle = c.use<sim_qp>(qp);
   if (!handle || c.failing() || !c.given(out, "attr") || !c.given(init, "init_attr"))
     return c.refuse_code();
@@ -232,7 +233,7 @@ int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init_attr* init)
 
 int ibv_query_ece(ibv_qp* qp, ibv_ece* ece) {
   call c(verb::query_ece, qp);
-  if (c.forwarded()) return forward<int>("ibv_query_ece", qp, ece);
+  if (c.forwarded()) return forward<int>(c, "ibv_query_ece", qp, ece);
   auto* found = c.use<sim_qp>(qp);
   if (!found || c.failing() || !c.given(ece, "ece")) return c.refuse_code();
   if (!found->context->offers().connection_options) return EOPNOTSUPP;
@@ -242,7 +243,7 @@ int ibv_query_ece(ibv_qp* qp, ibv_ece* ece) {
 
 int ibv_set_ece(ibv_qp* qp, ibv_ece* ece) {
   call c(verb::set_ece, qp);
-  if (c.forwarded()) return forward<int>("ibv_set_ece", qp, ece);
+  if (c.forwarded()) return forward<int>(c, "ibv_set_ece", qp, ece);
   auto* found = c.use<sim_qp>(qp);
   if (!found || c.failing() || !c.given(ece, "ece")) return c.refuse_code();
   if (ece->vendor_id == 0) return call::from_kernel(EOPNOTSUPP);  // libibverbs sets it (measured)
@@ -254,7 +255,7 @@ int ibv_set_ece(ibv_qp* qp, ibv_ece* ece) {
 
 int ibv_query_qp_data_in_order(ibv_qp* qp, ibv_wr_opcode operation, std::uint32_t flags) {
   call c(verb::query_qp_data_in_order, qp);
-  if (c.forwarded()) return forward<int>("ibv_query_qp_data_in_order", qp, operation, flags);
+  if (c.forwarded()) return forward<int>(c, "ibv_query_qp_data_in_order", qp, operation, flags);
   return c.use<sim_qp>(qp) ? 0 : 0;  // as providers that do not know
 }
 

@@ -182,8 +182,15 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   return (a.send_ops_flags & ~possible) != 0 ? EOPNOTSUPP : 0;
 }
 
+/// A real queue pair that was just made.
+[[nodiscard]] ibv_qp* intercepted(const call& c, ibv_qp* made) {
+  if (made && c.is_seen()) intercept_building(*made);
+  return made;
+}
+
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* a) {
   call c(verb::create_qp_ex, context);
+  if (c.forwarded()) return intercepted(c, forward(c, &verbs_context::create_qp_ex, context, a));
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(a, "qp_init_attr_ex")) return c.refuse_pointer();
   if (const int code = check_extended(*owner, *a)) return c.refuse_pointer(code);
@@ -208,6 +215,8 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* a) {
 
 ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attributes) {
   call c(verb::open_qp, context);
+  if (c.forwarded())
+    return intercepted(c, forward(c, &verbs_context::open_qp, context, attributes));
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(attributes, "qp_open_attr")) return c.refuse_pointer();
   if (!owner->offers().xrc) return c.refuse_pointer(EOPNOTSUPP);
@@ -254,7 +263,7 @@ extern "C" {
 
 ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
   call c(verb::create_qp, pd);
-  if (c.forwarded()) return forward<ibv_qp*>("ibv_create_qp", pd, attributes);
+  if (c.forwarded()) return forward<ibv_qp*>(c, "ibv_create_qp", pd, attributes);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing() || !c.given(attributes, "qp_init_attr")) return c.refuse_pointer();
   return create(c, *owner->context,
@@ -270,7 +279,7 @@ ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attributes) {
 
 int ibv_destroy_qp(ibv_qp* qp) {
   call c(verb::destroy_qp, qp);
-  if (c.forwarded()) return forward<int>("ibv_destroy_qp", qp);
+  if (c.forwarded()) return forward<int>(c, "ibv_destroy_qp", qp);
   auto* ending = c.ending<sim_qp>(qp);
   if (!ending) return c.refuse_code();
   if (const int code = c.may_destroy(qp)) return code;
@@ -281,13 +290,13 @@ int ibv_destroy_qp(ibv_qp* qp) {
     retry_waiting(c.state());  // for whom it does not answer any more
   }
   drop_async_events(*ending->context, qp);
-  settle(c, qp, ending->async_events, "async events");
+  settle(c, *c.record_of(qp));
   c.retire(qp);
   return c.concluded();
 }
 
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
-  if (!engine::in_session()) return forward<ibv_qp_ex*>("ibv_qp_to_qp_ex", qp);
+  if (!engine::simulates()) return call_real<ibv_qp_ex*>("ibv_qp_to_qp_ex", qp);
   call c(verb::none, call::part::of_another);
   auto* found = c.use<sim_qp>(qp);
   return found && found->is_extended ? &found->extended : nullptr;

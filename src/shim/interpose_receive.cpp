@@ -35,6 +35,7 @@ namespace {
 
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* a) {
   call c(verb::create_srq_ex, context);
+  if (c.forwarded()) return forward(c, &verbs_context::create_srq_ex, context, a);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(a, "srq_init_attr_ex")) return c.refuse_pointer();
   const device_features& offers = owner->offers();
@@ -77,6 +78,7 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* a) {
 
 int get_srq_num(ibv_srq* srq, std::uint32_t* number) {
   call c(verb::get_srq_num, srq);
+  if (c.forwarded()) return forward(c, &verbs_context::get_srq_num, srq, number);
   auto* queue = c.use<sim_srq>(srq);
   if (!queue || c.failing() || !c.given(number, "srq_num")) return c.refuse_code();
   if (queue->number == 0) return EOPNOTSUPP;
@@ -86,6 +88,7 @@ int get_srq_num(ibv_srq* srq, std::uint32_t* number) {
 
 int post_srq_ops(ibv_srq* srq, ibv_ops_wr* list, ibv_ops_wr** bad) {
   call c(verb::post_srq_ops, srq);
+  if (c.forwarded()) return forward(c, &verbs_context::post_srq_ops, srq, list, bad);
   auto* queue = c.use<sim_srq>(srq);
   const auto refuse = [&](ibv_ops_wr* at, int code) {
     if (bad) *bad = at;
@@ -130,7 +133,7 @@ extern "C" {
 
 ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
   call c(verb::create_srq, pd);
-  if (c.forwarded()) return forward<ibv_srq*>("ibv_create_srq", pd, attributes);
+  if (c.forwarded()) return forward<ibv_srq*>(c, "ibv_create_srq", pd, attributes);
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing() || !c.given(attributes, "srq_init_attr")) return c.refuse_pointer();
   if (const int code = check_sizes(*owner->context, attributes->attr))
@@ -144,7 +147,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
 // force; unknown bits are passed over.
 int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
   call c(verb::modify_srq, srq);
-  if (c.forwarded()) return forward<int>("ibv_modify_srq", srq, attributes, mask);
+  if (c.forwarded()) return forward<int>(c, "ibv_modify_srq", srq, attributes, mask);
   auto* queue = c.use<sim_srq>(srq);
   if (!queue || c.failing() || !c.given(attributes, "srq_attr")) return c.refuse_code();
   if ((mask & IBV_SRQ_MAX_WR) != 0) {
@@ -166,7 +169,7 @@ int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
 
 int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* out) {
   call c(verb::query_srq, srq);
-  if (c.forwarded()) return forward<int>("ibv_query_srq", srq, out);
+  if (c.forwarded()) return forward<int>(c, "ibv_query_srq", srq, out);
   auto* queue = c.use<sim_srq>(srq);
   if (!queue || c.failing() || !c.given(out, "srq_attr")) return c.refuse_code();
   *out = queue->attr;
@@ -175,12 +178,12 @@ int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* out) {
 
 int ibv_destroy_srq(ibv_srq* srq) {
   call c(verb::destroy_srq, srq);
-  if (c.forwarded()) return forward<int>("ibv_destroy_srq", srq);
+  if (c.forwarded()) return forward<int>(c, "ibv_destroy_srq", srq);
   auto* ending = c.ending<sim_srq>(srq);
   if (!ending) return c.refuse_code();
   if (const int code = c.may_destroy(srq)) return code;
   drop_async_events(*ending->context, srq);
-  settle(c, srq, ending->async_events, "async events");
+  settle(c, *c.record_of(srq));
   c.retire(srq);
   if (ending->number != 0) ending->context->device->srqs.release(ending->number);
   return c.concluded();

@@ -11,21 +11,16 @@ namespace {
 
 int post_wq_recv(ibv_wq* wq, ibv_recv_wr* list, ibv_recv_wr** bad) {
   call c(verb::post_wq_recv, wq);
+  if (c.forwarded()) return forward_list(c, &object_operations::post_recv, wq, list, bad);
   auto* queue = c.use<sim_wq>(wq);
-  if (!queue || c.failing()) {
-    if (bad) *bad = list;
-    return c.refuse_code();
-  }
+  if (!queue || c.failing()) return refuse(list, bad, c.refuse_code());
   std::size_t place = 0;
   for (ibv_recv_wr* one = list; one; one = one->next) {
     const bool too_long =
         one->num_sge < 0 || static_cast<std::uint32_t>(one->num_sge) > queue->max_sge;
     int code = too_long ? EINVAL : queue->posted >= queue->max_wr ? ENOMEM : 0;
     if (c.refuses_request(++place)) code = c.refusal_of_request();
-    if (code != 0) {
-      if (bad) *bad = one;
-      return code;
-    }
+    if (code != 0) return refuse(one, bad, code);
     ++queue->posted;
   }
   return 0;
@@ -33,6 +28,12 @@ int post_wq_recv(ibv_wq* wq, ibv_recv_wr* list, ibv_recv_wr** bad) {
 
 ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* a) {
   call c(verb::create_wq, context);
+  if (c.forwarded()) {
+    ibv_wq* const real = forward(c, &verbs_context::create_wq, context, a);
+    if (real && c.is_seen())
+      remember_operations(real, {.post_recv = replace(real->post_recv, &post_wq_recv)});
+    return real;
+  }
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(a, "attr")) return c.refuse_pointer();
   if (!owner->offers().work_queues) return c.refuse_pointer(EOPNOTSUPP);
@@ -68,6 +69,7 @@ ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* a) {
 
 int modify_wq(ibv_wq* wq, ibv_wq_attr* a) {
   call c(verb::modify_wq, wq);
+  if (c.forwarded()) return forward(c, &verbs_context::modify_wq, wq, a);
   auto* queue = c.use<sim_wq>(wq);
   if (!queue || c.failing() || !c.given(a, "attr")) return c.refuse_code();
   // ib_uverbs_ex_modify_wq: something to do, nothing unknown, and a present state that is right.
@@ -95,17 +97,19 @@ int modify_wq(ibv_wq* wq, ibv_wq_attr* a) {
 
 int destroy_wq(ibv_wq* wq) {
   call c(verb::destroy_wq, wq);
+  if (c.forwarded()) return forward(c, &verbs_context::destroy_wq, wq);
   auto* ending = c.ending<sim_wq>(wq);
   if (!ending) return c.refuse_code();
   if (const int code = c.may_destroy(wq)) return code;
   drop_async_events(*ending->context, wq);
-  settle(c, wq, ending->async_events, "async events");
+  settle(c, *c.record_of(wq));
   c.retire(wq);
   return c.concluded();
 }
 
 ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_init_attr* a) {
   call c(verb::create_rwq_ind_table, context);
+  if (c.forwarded()) return forward(c, &verbs_context::create_rwq_ind_table, context, a);
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(a, "attr")) return c.refuse_pointer();
   if (!owner->offers().work_queues) return c.refuse_pointer(EOPNOTSUPP);
@@ -129,6 +133,7 @@ ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_
 
 int destroy_rwq_ind_table(ibv_rwq_ind_table* table) {
   call c(verb::destroy_rwq_ind_table, table);
+  if (c.forwarded()) return forward(c, &verbs_context::destroy_rwq_ind_table, table);
   return c.ending<sim_rwq_ind_table>(table) ? c.concluded(c.destroy(table)) : c.refuse_code();
 }
 

@@ -16,6 +16,13 @@
 
 namespace ibvxx::shim {
 
+/// Events read by the program against those that it acknowledged: a destroy waits for the two to be
+/// equal, so too many acknowledgements hang it as well.
+struct event_balance {
+  unsigned read = 0;
+  unsigned acknowledged = 0;
+};
+
 /// One object, from its creation to the end of the session: a record outlives the object.
 struct record {
   object_kind kind;
@@ -32,7 +39,10 @@ struct record {
   std::vector<record*> parents;
   unsigned children = 0;           ///< live objects made from it
   unsigned* population = nullptr;  ///< its device's count of live objects of its kind
-  std::shared_ptr<void> storage;   ///< keeps the memory, so that late uses hit no freed memory
+  event_balance completion_events{}, async_events{};
+  /// Keeps a simulated object's memory, so that late uses hit no freed memory; null for what is the
+  /// real library's.
+  std::shared_ptr<void> storage;
   std::shared_ptr<const call_stack> made_at{}, gone_at{};  ///< where they are asked for
 };
 

@@ -61,6 +61,14 @@ session::session(const simulated& machine, const session_options& options)
   engine::begin(std::move(state));
 }
 
+void session::begin_forwarding(const session_options& options) {
+  const engine::unseen quiet;
+  auto state = std::make_unique<session_state>();
+  state->forwarding = true;
+  state->apply(options);
+  engine::begin(std::move(state));
+}
+
 session::~session() {
   if (finished_) return;
   const std::vector<finding> all = finish();

@@ -10,6 +10,8 @@ namespace ibvxx::shim {
 
 /// The record of a live object. Throws std::logic_error for anything else.
 [[nodiscard]] inline record& find_live(session_state& state, const void* handle, object_kind kind) {
+  if (state.forwarding)
+    throw std::logic_error("shim: a session that forwards has no simulated objects");
   record* object = state.objects.find(handle);
   if (!object || !object->live || object->kind != kind)
     throw std::logic_error(std::string("shim: that is no live ") + name(kind) + " of this session");

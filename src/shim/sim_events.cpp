@@ -107,34 +107,25 @@ void drop_async_events(sim_context& context, const void* object) {
   events.erase(kept, events.end());
 }
 
-event_balance* balance_of(session_state& state, const ibv_async_event& event) noexcept {
+record* object_named_by(session_state& state, const ibv_async_event& event) noexcept {
   const auto kind = kind_named_by(event.event_type);
-  if (!kind) return nullptr;
-  const record* object = state.objects.find(event.element.qp);
-  if (!object || object->kind != *kind) return nullptr;
-  switch (*kind) {
-    case object_kind::cq:
-      return &static_cast<sim_cq*>(object->storage.get())->async_events;
-    case object_kind::qp:
-      return &static_cast<sim_qp*>(object->storage.get())->async_events;
-    case object_kind::srq:
-      return &static_cast<sim_srq*>(object->storage.get())->async_events;
-    case object_kind::wq:
-      return &static_cast<sim_wq*>(object->storage.get())->async_events;
-    default:
-      return nullptr;
-  }
+  record* object = kind ? state.objects.find(event.element.qp) : nullptr;
+  return object && object->kind == *kind ? object : nullptr;
 }
 
-void settle(call& c, const void* handle, const event_balance& balance, const char* what) {
+void settle(call& c, const record& object, const event_balance& balance, const char* what) {
   const auto settled = [&balance] { return balance.read == balance.acknowledged; };
   if (settled() || c.wait(c.state().acknowledged, settled)) return;
-  const record& object = *c.record_of(handle);
   c.found(finding_kind::unacknowledged_events,
           object.title + ", " + origin(object) + ", was destroyed by call " +
               std::to_string(c.index()) + " with " + std::to_string(balance.read) + " " + what +
               " read and " + std::to_string(balance.acknowledged) +
               " acknowledged: libibverbs would wait for ever");
+}
+
+void settle(call& c, const record& object) {
+  settle(c, object, object.completion_events, "completion events");
+  settle(c, object, object.async_events, "async events");
 }
 
 }  // namespace ibvxx::shim

@@ -32,10 +32,9 @@ void drop_async_events(sim_context& context, const void* object);
 
 /// At a destroy: waits until what was read is acknowledged, as libibverbs does, but not for ever: a
 /// finding after the deadline.
-void settle(call& c, const void* handle, const event_balance& balance, const char* what);
+void settle(call& c, const record& object);
 
-/// The balance of the object that an async event names, or null for events of ports and devices.
-[[nodiscard]] event_balance* balance_of(session_state& state,
-                                        const ibv_async_event& event) noexcept;
+/// The object that an async event names, or null for events of ports and devices.
+[[nodiscard]] record* object_named_by(session_state& state, const ibv_async_event& event) noexcept;
 
 }  // namespace ibvxx::shim

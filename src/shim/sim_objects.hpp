@@ -41,13 +41,6 @@ struct sim_xrcd {
   const void* domain = this;
 };
 
-/// Events read by the program against those that it acknowledged: a destroy waits for the two to be
-/// equal, so too many acknowledgements hang it as well.
-struct event_balance {
-  unsigned read = 0;
-  unsigned acknowledged = 0;
-};
-
 struct sim_cq;
 
 struct sim_comp_channel {
@@ -90,8 +83,6 @@ struct sim_cq {
   int completion_vector = 0;
   bool armed = false;
   bool armed_solicited_only = false;
-  event_balance completion_events{};
-  event_balance async_events{};
 
   ring<completion> entries{};
   completion current{};  // what an iteration is at

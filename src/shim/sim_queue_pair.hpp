@@ -25,7 +25,6 @@ struct sim_srq {
   sim_cq* cq = nullptr;    // for XRC and tag matching
   std::uint32_t tags = 0;  // handed out by post_srq_ops
   ring<receive_request> receives{};
-  event_balance async_events{};
   const void* thread_scope = nullptr;  // sim_pd::thread_scope
 };
 
@@ -54,7 +53,6 @@ struct sim_qp {
   sim_qp* original = this;             // of one that ibv_open_qp gave: the queue pair itself
   unsigned users = 1;                  // handles of the queue pair itself
   std::vector<ibv_gid> groups{};       // multicast groups whose datagrams it gets
-  event_balance async_events{};
 
   ring<queued_send> sends{};  // those that could not be carried out at once
   ring<receive_request> receives{};

@@ -20,7 +20,6 @@ struct sim_wq {
   std::uint32_t max_wr = 0;
   std::uint32_t max_sge = 0;
   std::uint32_t posted = 0;
-  event_balance async_events{};
 };
 
 struct sim_rwq_ind_table {

@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "engine.hpp"
+#include "forwarding.hpp"
 #include "sim_device.hpp"
 #include "sweep_replay.hpp"
 #include "verb_facts.hpp"
@@ -39,7 +40,8 @@ struct run {
                            const std::vector<fault_rule>& rules) {
   run one;
   auto fresh = std::make_unique<session_state>();
-  fresh->devices = make_devices(options.machine);
+  fresh->forwarding = options.forwarding;
+  if (!options.forwarding) fresh->devices = make_devices(options.machine);
   fresh->apply(options.session);
   for (const fault_rule& rule : rules) fresh->plan.add(rule);
   handed_over = &one.teardown;
@@ -68,6 +70,7 @@ struct run {
       one.left.push_back(object->title + ", " + origin(*object));
     one.left_anything = seen.state.objects.live() != 0;
   }
+  if (options.forwarding) destroy_leftovers();
   engine::end();
   set_teardown_handler(before);
   return one;

@@ -32,6 +32,7 @@ std::vector<thread_watch::visit> thread_watch::others() {
 }
 
 const void* thread_scope_of(const record& object) noexcept {
+  if (!object.storage) return nullptr;  // the real library's: nothing tells
   switch (object.kind) {
     case object_kind::cq:
       return static_cast<const sim_cq*>(object.storage.get())->thread_scope;

@@ -270,6 +270,68 @@ convention convention_of(verb call) noexcept {
   }
 }
 
+std::optional<object_kind> kind_made_by(verb call) noexcept {
+  switch (call) {
+    case verb::get_device_list:
+      return object_kind::device_list;
+    case verb::open_device:
+    case verb::import_device:
+      return object_kind::context;
+    case verb::alloc_pd:
+    case verb::alloc_parent_domain:
+    case verb::import_pd:
+      return object_kind::pd;
+    case verb::alloc_td:
+      return object_kind::td;
+    case verb::open_xrcd:
+      return object_kind::xrcd;
+    case verb::reg_mr:
+    case verb::reg_mr_iova:
+    case verb::reg_dmabuf_mr:
+    case verb::reg_dm_mr:
+    case verb::alloc_null_mr:
+    case verb::import_mr:
+      return object_kind::mr;
+    case verb::alloc_mw:
+      return object_kind::mw;
+    case verb::alloc_dm:
+    case verb::import_dm:
+      return object_kind::dm;
+    case verb::create_comp_channel:
+      return object_kind::comp_channel;
+    case verb::create_cq:
+    case verb::create_cq_ex:
+      return object_kind::cq;
+    case verb::create_qp:
+    case verb::create_qp_ex:
+    case verb::open_qp:
+      return object_kind::qp;
+    case verb::create_srq:
+    case verb::create_srq_ex:
+      return object_kind::srq;
+    case verb::create_wq:
+      return object_kind::wq;
+    case verb::create_rwq_ind_table:
+      return object_kind::rwq_ind_table;
+    case verb::create_ah:
+    case verb::create_ah_from_wc:
+      return object_kind::ah;
+    case verb::create_flow:
+      return object_kind::flow;
+    case verb::create_flow_action_esp:
+      return object_kind::flow_action;
+    case verb::create_counters:
+      return object_kind::counters;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool ends_its_object(verb call) noexcept {
+  return call == verb::free_device_list ||
+         (facts_of(call).destroys && call != verb::detach_mcast && call != verb::close);
+}
+
 bool takes_requests(verb call) noexcept {
   return call == verb::post_send || call == verb::post_recv || call == verb::post_srq_recv ||
          call == verb::post_wq_recv || call == verb::post_srq_ops;

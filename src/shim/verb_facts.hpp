@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <ibvxx/shim/ledger.hpp>
 #include <ibvxx/verb.hpp>
+#include <optional>
 #include <span>
 
 namespace ibvxx::shim {
@@ -27,6 +29,11 @@ struct verb_facts {
 };
 
 [[nodiscard]] verb_facts facts_of(verb call) noexcept;
+
+/// The kind of object that it returns.
+[[nodiscard]] std::optional<object_kind> kind_made_by(verb call) noexcept;
+/// Whether it ends the object that it is called on.
+[[nodiscard]] bool ends_its_object(verb call) noexcept;
 
 /// Whether it takes a list of requests, of which it may refuse one.
 [[nodiscard]] bool takes_requests(verb call) noexcept;

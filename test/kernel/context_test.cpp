@@ -1,6 +1,5 @@
 // The context on the kernel's own Soft-RoCE device, through the real libibverbs. Runs as root
 // inside the virtual machine that boot.sh starts: rxe0 and rxe1, and nothing else.
-#include <dirent.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,24 +9,14 @@
 #include <functional>
 #include <random>
 
+#include "kernel/nothing_left.hpp"
 #include "suite.hpp"
 
 using namespace ibvxx;
+using test::descriptors;
+using test::nothing_left;
 
 namespace {
-
-std::size_t entries(const char* directory) {
-  std::size_t count = 0;
-  DIR* const open = ::opendir(directory);
-  REQUIRE(open != nullptr);
-  while (::readdir(open)) ++count;
-  ::closedir(open);
-  return count;
-}
-
-std::size_t descriptors() {
-  return entries("/proc/self/fd");
-}
 
 std::size_t mappings() {
   std::size_t lines = 0;
@@ -37,22 +26,6 @@ std::size_t mappings() {
   std::fclose(maps);
   return lines;
 }
-
-/// The kernel's own count of what the process holds, and the process's count of its descriptors,
-/// are back where they were.
-class nothing_left {
- public:
-  nothing_left() : descriptors_(descriptors()) {}
-  nothing_left(const nothing_left&) = delete;
-  nothing_left& operator=(const nothing_left&) = delete;
-  ~nothing_left() {
-    CHECK(descriptors() == descriptors_);
-    CHECK(std::system("rdma_baseline check") == 0);
-  }
-
- private:
-  std::size_t descriptors_;
-};
 
 int run(const char* command) {
   return std::system(command);

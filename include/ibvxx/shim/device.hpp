@@ -94,4 +94,7 @@ struct simulated {
   std::vector<device_description> devices = {device_description{}};
 };
 
+/// The machine as it is: `session s{forwarding{}}`.
+struct forwarding {};
+
 }  // namespace ibvxx::shim

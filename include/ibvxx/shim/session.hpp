@@ -1,8 +1,10 @@
-// A session: the time during which the process sees simulated devices.
+// A session: the time during which the shim looks at what the process does with its devices.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <ibvxx/shim/completion_fault.hpp>
 #include <ibvxx/shim/device.hpp>
 #include <ibvxx/shim/fault.hpp>
@@ -14,13 +16,23 @@
 
 namespace ibvxx::shim {
 
-/// While it lives, the process sees its devices and every verb is written down. One at a time in a
-/// process; a second one, and every other misuse of the shim itself, throws std::logic_error with
-/// the reason. All members may be called from any thread.
+/// While it lives, every verb is written down, and the process sees the devices that it describes,
+/// or, where it forwards, the real ones. One at a time in a process; a second one, and every other
+/// misuse of the shim itself, throws std::logic_error with the reason. All members may be called
+/// from any thread.
 class session {
  public:
   /// Throws std::invalid_argument for a description that makes no sense.
   explicit session(const simulated& machine = {}, const session_options& options = {});
+  /// Calls go on to the real libibverbs, after the rules have had their say, and what they make is
+  /// in the ledger. What only a simulated device can do (completions, events, ports, unplug) throws
+  /// std::logic_error. What was made before the session, and what a direct-verbs library does by
+  /// itself, is not seen.
+  template <std::same_as<forwarding> Forwarding>  // so that {} is a simulated machine
+  explicit session(Forwarding, const session_options& options = {})
+      : exceptions_(std::uncaught_exceptions()) {
+    begin_forwarding(options);
+  }
   session(const session&) = delete;
   session& operator=(const session&) = delete;
   /// As finish(); then, if anything was found, writes it to standard error and aborts, so that a
@@ -98,6 +110,8 @@ class session {
   void unplug(const std::string& device);
 
  private:
+  static void begin_forwarding(const session_options& options);
+
   bool finished_ = false;
   int exceptions_;
 };

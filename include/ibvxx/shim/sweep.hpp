@@ -17,7 +17,8 @@ namespace ibvxx::shim {
 /// How to sweep.
 struct sweep_options {
   int order = 1;              ///< 2: after each single failure, also fail every later call in turn
-  simulated machine{};        ///< what the body sees
+  simulated machine{};        ///< what the body sees,
+  bool forwarding = false;    ///< unless it sees the real devices, as in a session{forwarding{}}
   session_options session{};  ///< how each run's session looks at it
   bool transient = true;      ///< runs in which a call fails once
   bool persistent = true;     ///< runs in which it, and every later call of its verb, fails

@@ -1,0 +1,461 @@
+// Sessions that forward: rules and ledger in front of a library that is not the shim's.
+#include <cstring>
+
+#include "forwarding/real_library.hpp"
+#include "suite.hpp"
+#include "support/every_object.hpp"
+#include "support/loopback.hpp"
+
+namespace ibvxx::forwarding_test {
+namespace {
+
+using shim::finding_kind;
+using shim::object_kind;
+
+/// The real library is as it was before, and nothing was done wrong to it.
+class really_clean {
+ public:
+  really_clean() : live_(test::really_live()), found_(test::really_found()) {}
+  really_clean(const really_clean&) = delete;
+  really_clean& operator=(const really_clean&) = delete;
+  ~really_clean() {
+    CHECK(test::really_live() == live_);
+    CHECK(test::really_found() == found_);
+  }
+
+ private:
+  std::size_t live_, found_;
+};
+
+[[nodiscard]] std::string text_of(const std::vector<shim::finding>& findings) {
+  std::string all;
+  for (const shim::finding& one : findings) all += one.text + "\n";
+  return all;
+}
+
+[[nodiscard]] std::size_t count(const std::vector<shim::finding>& findings, finding_kind kind) {
+  return static_cast<std::size_t>(
+      std::count_if(findings.begin(), findings.end(),
+                    [kind](const shim::finding& one) { return one.kind == kind; }));
+}
+
+TEST_CASE("forwarding: a context of the real device is in the ledger, object by object") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  rdma_context context({.comp_channels = 2, .cqs = 4});
+  REQUIRE(context.enable());
+  CHECK(std::string(::ibv_get_device_name(context.device()->device)) == "real0");
+  CHECK(s.live(object_kind::context) == 1);
+  CHECK(s.live(object_kind::pd) == 1);
+  CHECK(s.live(object_kind::comp_channel) == 2);
+  CHECK(s.live(object_kind::cq) == 5);
+  CHECK(s.calls(verb::create_cq) == 5);
+  CHECK(s.calls(verb::query_port) != 0);  // through the context's operations
+  CHECK(test::really_live() == s.live() - s.live(object_kind::descriptor));
+  REQUIRE(context.reset());
+  CHECK(s.live() == 0);
+  CHECK(text_of(s.finish()).empty());
+}
+
+TEST_CASE("forwarding: every kind of object is followed from its making to its end") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  {
+    const test::every_object all;
+    for (std::size_t kind = 0; kind < shim::object_kind_count; ++kind) {
+      const auto one = static_cast<object_kind>(kind);
+      // Memberships are the queue pair's, and it has made no descriptor of its own.
+      if (one == object_kind::multicast_membership || one == object_kind::descriptor) continue;
+      INFO(shim::name(one));
+      CHECK(s.live(one) != 0);
+    }
+  }
+  CHECK(s.live() == 0);
+  CHECK(text_of(s.finish()).empty());
+}
+
+TEST_CASE("forwarding: what was never destroyed is a leak, told with where it came from") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  auto context = or_throw(open_device((*get_device_list())[0]));
+  ibv_pd* const leaked = or_throw(alloc_pd(context)).release();
+  const auto findings = s.finish();
+  CHECK(count(findings, finding_kind::leak) == 2);
+  CHECK(text_of(findings).find("PD#1 of real0, made by ibv_alloc_pd (call ") != std::string::npos);
+  CHECK(ibv_dealloc_pd(leaked) == 0);
+}
+
+TEST_CASE("forwarding: a rule fails any verb before the real one is called") {
+  const really_clean check;
+  for (const test::verb_call& one : test::every_call()) {
+    INFO(name(one.call));
+    shim::session s{shim::forwarding{}};
+    {
+      test::every_object all;
+      s.fail(one.call).with(EXDEV);
+      const std::size_t before = test::really_live();
+      const std::uint64_t calls = s.calls(one.call);
+      const auto told = one.make(all);
+      CHECK(s.calls(one.call) > calls);
+      REQUIRE(told);
+      CHECK(told->call() == one.call);
+      // ibv_poll_cq has no errno to tell.
+      CHECK(told->code() == (one.call == verb::poll_cq ? EIO : EXDEV));
+      CHECK(test::really_live() == before);
+    }
+    // What the rule kept alive goes now.
+    s.forgive();
+    const auto left = s.finish();
+    for (const shim::finding& leak : left) CHECK(leak.kind == finding_kind::leak);
+  }
+}
+
+TEST_CASE("forwarding: a failed destroy keeps the real object, and the next one ends it") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  auto context = or_throw(open_device((*get_device_list())[0]));
+  auto pd = or_throw(alloc_pd(context));
+  s.fail(verb::dealloc_pd).with(EBUSY);
+  const auto refused = pd.reset();
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code() == EBUSY);
+  CHECK(s.live(object_kind::pd) == 1);
+  CHECK(pd.reset());
+  CHECK(s.live(object_kind::pd) == 0);
+  REQUIRE(context.reset());
+  CHECK(text_of(s.finish()).empty());
+}
+
+TEST_CASE("forwarding: a destroy that fails after its effect has had it, and is not made again") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  auto context = or_throw(open_device((*get_device_list())[0]));
+  ibv_pd* const pd = or_throw(alloc_pd(context)).release();
+  const std::size_t before = test::really_live();
+  s.fail(verb::dealloc_pd).after_effect().with(EIO);
+  CHECK(ibv_dealloc_pd(pd) == EIO);
+  CHECK(test::really_live() == before - 1);
+  CHECK(ibv_dealloc_pd(pd) == ENOENT);
+  REQUIRE(context.reset());
+  CHECK(text_of(s.finish()).empty());
+}
+
+TEST_CASE("forwarding: what is gone does not get to the real library again") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  auto context = or_throw(open_device((*get_device_list())[0]));
+  auto cq = or_throw(create_cq(context, 16));
+  ibv_cq* const gone = cq.get();
+  REQUIRE(cq.reset());
+  const std::size_t calls = test::really_called();
+  CHECK(ibv_destroy_cq(gone) == EINVAL);
+  CHECK(ibv_resize_cq(gone, 32) == EINVAL);
+  CHECK(ibv_destroy_cq(nullptr) == EINVAL);
+  CHECK(test::really_called() == calls);
+  REQUIRE(context.reset());
+  const auto findings = s.finish();
+  CHECK(findings.size() == 3);
+  CHECK(count(findings, finding_kind::double_destroy) == 1);
+  CHECK(count(findings, finding_kind::use_after_destroy) == 1);
+  CHECK(count(findings, finding_kind::foreign_pointer) == 1);
+}
+
+TEST_CASE("forwarding: what was made before the session is let through unseen") {
+  const really_clean check;
+  auto context = or_throw(open_device((*get_device_list())[0]));
+  auto pd = or_throw(alloc_pd(context));
+  {
+    shim::session s{shim::forwarding{}};
+    CHECK(pd.reset());
+    auto again = or_throw(alloc_pd(context));
+    CHECK(s.live() == 1);
+    CHECK(again.reset());
+    CHECK(text_of(s.finish()).empty());
+  }
+  REQUIRE(context.reset());
+}
+
+TEST_CASE("forwarding: an object of a simulated session is not given to the real library") {
+  const really_clean check;
+  ibv_pd* simulated = nullptr;
+  {
+    shim::session s;
+    s.tolerate(finding_kind::leak);
+    simulated =
+        or_throw(alloc_pd(or_throw(open_device((*get_device_list())[0])).release())).release();
+    static_cast<void>(s.finish());
+  }
+  shim::session s{shim::forwarding{}};
+  const std::size_t calls = test::really_called();
+  CHECK(ibv_dealloc_pd(simulated) == EINVAL);
+  CHECK(test::really_called() == calls);
+  const auto findings = s.finish();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].kind == finding_kind::foreign_pointer);
+}
+
+TEST_CASE("forwarding: what was opened in a session is of use after it, by the real operations") {
+  const really_clean check;
+  std::optional<test::loopback> pair;
+  {
+    shim::session s{shim::forwarding{}};
+    pair.emplace();
+    s.tolerate(finding_kind::leak);  // it lives on
+    CHECK(text_of(s.finish()).empty());
+  }
+  pair->send(7);
+  ibv_wc completion{};
+  CHECK(or_throw(poll_cq(pair->send_cq, std::span(&completion, 1))) == 1);
+  CHECK(completion.wr_id == 7);
+  pair.reset();
+}
+
+TEST_CASE("forwarding: destroying what is in use is found, and the real library's answer is told") {
+  shim::session s{shim::forwarding{}};
+  auto context = or_throw(open_device((*get_device_list())[0]));
+  auto channel = or_throw(create_comp_channel(context));
+  auto cq = or_throw(create_cq(context, 16, channel.get()));
+  s.expect(finding_kind::destroyed_in_use, "while it is used by CQ#1 of real0");
+  const std::size_t found = test::really_found();
+  CHECK(ibv_destroy_comp_channel(channel.get()) == EBUSY);
+  CHECK(test::really_found() == found + 1);  // the call got there
+  REQUIRE(cq.reset());
+  REQUIRE(channel.reset());
+  REQUIRE(context.reset());
+  CHECK(text_of(s.finish()).empty());
+}
+
+TEST_CASE("forwarding: events that were read and not acknowledged are found, and nothing hangs") {
+  const really_clean check;
+  shim::session forwarded(shim::forwarding{}, {.destroy_deadline = std::chrono::milliseconds(1)});
+  test::loopback pair;
+  or_throw(req_notify_cq(pair.receive_cq));
+  pair.send(1);
+  test::raise_really(pair.a.get());
+  ibv_cq* named = nullptr;
+  void* context = nullptr;
+  ibv_async_event event{};
+  REQUIRE(ibv_get_cq_event(pair.channel.get(), &named, &context) == 0);
+  CHECK(named == pair.receive_cq.get());
+  REQUIRE(ibv_get_async_event(pair.context.get(), &event) == 0);
+  CHECK(event.element.qp == pair.a.get());
+  CHECK(forwarded.findings().empty());
+  CHECK(pair.a.reset());
+  CHECK(pair.b.reset());
+  CHECK(pair.receive_cq.reset());
+  const auto findings = forwarded.findings();
+  INFO(text_of(findings));
+  CHECK(findings.size() == 2);
+  CHECK(count(findings, finding_kind::unacknowledged_events) == 2);
+  forwarded.tolerate(finding_kind::leak);
+  static_cast<void>(forwarded.finish());
+}
+
+TEST_CASE("forwarding: one acknowledgement too many is found, and kept from the real library") {
+  const really_clean check;
+  shim::session s(shim::forwarding{}, {.destroy_deadline = std::chrono::milliseconds(1)});
+  {
+    test::loopback pair;
+    or_throw(req_notify_cq(pair.receive_cq));
+    pair.send(1);
+    ibv_cq* named = nullptr;
+    void* context = nullptr;
+    REQUIRE(ibv_get_cq_event(pair.channel.get(), &named, &context) == 0);
+    ibv_ack_cq_events(named, 2);
+    CHECK(count(s.findings(), finding_kind::over_acknowledged_events) == 1);
+  }
+  CHECK(s.live() == 0);
+  CHECK(s.finish().size() == 2);  // and the destroy that libibverbs would have hung in
+}
+
+TEST_CASE("forwarding: a thread that sleeps in the real library holds nobody up") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  {
+    test::loopback pair;
+    or_throw(req_notify_cq(pair.receive_cq));
+    std::thread sleeper([&pair] {
+      ibv_cq* named = nullptr;
+      void* context = nullptr;
+      if (ibv_get_cq_event(pair.channel.get(), &named, &context) == 0) ibv_ack_cq_events(named, 1);
+    });
+    while (s.calls(verb::get_cq_event) == 0) std::this_thread::yield();
+    pair.send(1);
+    sleeper.join();
+    CHECK(s.calls(verb::ack_cq_events) == 1);
+  }
+  CHECK(text_of(s.finish()).empty());
+}
+
+TEST_CASE("forwarding: extended queues are followed through their own operations, and after it") {
+  const really_clean check;
+  std::optional<test::every_object> objects;
+  const auto use = [&objects] {
+    CHECK(or_throw(start_poll(objects->polled)) == false);  // nothing there
+    ibv_qp_ex* const batch = qp_to_qp_ex(objects->built);
+    wr_start(batch);
+    wr_abort(batch);
+    std::uint32_t word = 7;
+    or_throw(memcpy_to_dm(objects->dm, 0, std::as_bytes(std::span(&word, 1))));
+    std::uint32_t copy = 0;
+    or_throw(memcpy_from_dm(std::as_writable_bytes(std::span(&copy, 1)), objects->dm, 0));
+    CHECK(copy == 7);
+  };
+  {
+    shim::session s{shim::forwarding{}};
+    objects.emplace();
+    use();
+    CHECK(s.calls(verb::start_poll) == 1);
+    CHECK(s.calls(verb::wr_start) == 1);
+    CHECK(s.calls(verb::wr_abort) == 1);
+    CHECK(s.calls(verb::memcpy_to_dm) == 1);
+    CHECK(s.calls(verb::memcpy_from_dm) == 1);
+    s.tolerate(finding_kind::leak);  // they live on
+    CHECK(text_of(s.finish()).empty());
+  }
+  use();
+  objects.reset();
+}
+
+TEST_CASE("forwarding: another thread may acknowledge while the destroy waits") {
+  const really_clean check;
+  shim::session s(shim::forwarding{}, {.destroy_deadline = std::chrono::seconds(20)});
+  {
+    test::loopback pair;
+    or_throw(req_notify_cq(pair.receive_cq));
+    pair.send(1);
+    ibv_cq* named = nullptr;
+    void* context = nullptr;
+    REQUIRE(ibv_get_cq_event(pair.channel.get(), &named, &context) == 0);
+    std::thread other([named] { ibv_ack_cq_events(named, 1); });
+    REQUIRE(pair.a.reset());
+    REQUIRE(pair.b.reset());
+    CHECK(pair.receive_cq.reset());
+    other.join();
+  }
+  CHECK(text_of(s.finish()).empty());
+}
+
+TEST_CASE(
+    "forwarding: the k-th request of a list is refused, and those before it are carried out") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  {
+    test::loopback pair;
+    ibv_sge piece{reinterpret_cast<std::uint64_t>(pair.memory), 16, pair.region->lkey};
+    ibv_recv_wr receives[3]{};
+    ibv_send_wr sends[3]{};
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      receives[i] = {i, i < 2 ? &receives[i + 1] : nullptr, &piece, 1};
+      sends[i].wr_id = i;
+      sends[i].next = i < 2 ? &sends[i + 1] : nullptr;
+      sends[i].sg_list = &piece;
+      sends[i].num_sge = 1;
+      sends[i].opcode = IBV_WR_SEND;
+      sends[i].send_flags = IBV_SEND_SIGNALED;
+    }
+    ibv_recv_wr* bad_receive = nullptr;
+    ibv_send_wr* bad_send = nullptr;
+    s.fail(verb::post_recv).at_request(3).with(ENOMEM);
+    CHECK(ibv_post_recv(pair.b.get(), receives, &bad_receive) == ENOMEM);
+    CHECK(bad_receive == &receives[2]);
+    CHECK(receives[1].next == &receives[2]);
+    s.fail(verb::post_send).at_request(2).with(ENOMEM);
+    CHECK(ibv_post_send(pair.a.get(), sends, &bad_send) == ENOMEM);
+    CHECK(bad_send == &sends[1]);
+    s.fail(verb::post_send).at_request(1).with(EINVAL);
+    CHECK(ibv_post_send(pair.a.get(), sends, &bad_send) == EINVAL);
+    CHECK(bad_send == &sends[0]);
+    s.fail(verb::post_send).with(EIO);
+    bad_send = nullptr;
+    CHECK(ibv_post_send(pair.a.get(), sends, &bad_send) == EIO);
+    CHECK(bad_send == &sends[0]);
+    ibv_wc done[4];
+    CHECK(or_throw(poll_cq(pair.send_cq, std::span(done))) == 1);
+    CHECK(or_throw(poll_cq(pair.receive_cq, std::span(done))) == 1);
+    CHECK(s.calls(verb::post_send) == 3);
+    CHECK(s.calls(verb::poll_cq) == 2);
+  }
+  CHECK(text_of(s.finish()).empty());
+}
+
+TEST_CASE(
+    "forwarding: a sweep fails every call in front of the real library, and leaves it nothing") {
+  const really_clean check;
+  const auto report = shim::sweep(
+      []() -> result<void> {
+        rdma_context context({.comp_channels = 1, .cqs = 2});
+        if (auto enabled = context.enable(); !enabled) return enabled;
+        std::byte memory[64] = {};
+        auto region = context.register_memory(std::span(memory), IBV_ACCESS_LOCAL_WRITE);
+        if (!region) return failure(region.error());
+        if (auto gone = context.unregister_memory(*region); !gone) return gone;
+        return context.reset();
+      },
+      {.order = 2, .forwarding = true});
+  INFO(report.text());
+  CHECK(report.clean());
+  CHECK(report.runs > 200);
+}
+
+TEST_CASE("forwarding: a sweep finds what the body leaves behind, and clears it away") {
+  const really_clean check;
+  const auto report = shim::sweep(
+      []() -> result<void> {
+        auto list = get_device_list();
+        if (!list) return failure(list.error());
+        auto context = open_device((*list)[0]);
+        if (!context) return failure(context.error());
+        ibv_context* const kept = context->release();
+        auto pd = alloc_pd(kept);
+        if (!pd) return failure(pd.error());  // and the context is leaked
+        if (auto gone = pd->reset(); !gone) return gone;
+        return unique_context(kept).reset();
+      },
+      {.forwarding = true});
+  CHECK_FALSE(report.clean());
+  CHECK(report.text().find("left alive: context#1 of real0") != std::string::npos);
+}
+
+TEST_CASE("forwarding: what only a simulated device can do is refused, with the reason") {
+  shim::session s{shim::forwarding{}};
+  {
+    test::loopback pair;
+    CHECK_THROWS_AS(s.unplug("real0"), std::logic_error);
+    CHECK_THROWS_AS(s.set_port_state("real0", 1, IBV_PORT_DOWN), std::logic_error);
+    CHECK_THROWS_AS(s.set_gid("real0", 1, 1, {}), std::logic_error);
+    CHECK_THROWS_AS(s.raise("real0", IBV_EVENT_DEVICE_FATAL), std::logic_error);
+    CHECK_THROWS_AS(s.raise(pair.a.get(), IBV_EVENT_QP_FATAL), std::logic_error);
+    CHECK_THROWS_AS(s.raise_spurious_event(pair.send_cq.get()), std::logic_error);
+    CHECK_THROWS_AS(s.complete(pair.a.get()), std::logic_error);
+    CHECK_THROWS_AS(s.complete_receive(pair.a.get()), std::logic_error);
+    CHECK_THROWS_AS(s.hold_completions(pair.send_cq.get()), std::logic_error);
+    CHECK_THROWS_AS(s.completion_vector(pair.send_cq.get()), std::logic_error);
+    CHECK_THROWS_AS(s.fail(verb::query_port).unplug("real0"), std::logic_error);
+  }
+  CHECK(text_of(s.finish()).empty());
+}
+
+TEST_CASE("forwarding: threads register memory side by side, and none waits in another's call") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  {
+    auto context = or_throw(open_device((*get_device_list())[0]));
+    auto pd = or_throw(alloc_pd(context));
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&pd] {
+        std::byte memory[64] = {};
+        for (int i = 0; i < 100; ++i)
+          if (auto mr = reg_mr(pd, std::span(memory), IBV_ACCESS_LOCAL_WRITE))
+            or_throw(mr->reset());
+      });
+    for (std::thread& one : threads) one.join();
+    CHECK(s.calls(verb::dereg_mr) == 400);
+    CHECK(s.live(object_kind::mr) == 0);
+  }
+  CHECK(text_of(s.finish()).empty());
+}
+
+}  // namespace
+}  // namespace ibvxx::forwarding_test
