@@ -117,8 +117,9 @@ void validate_port(const device_description& device, std::size_t number) {
     refuse(device.name, prefix + "active_mtu is outside IBV_MTU_256..max_mtu");
   if (port.link_layer != IBV_LINK_LAYER_ETHERNET && port.link_layer != IBV_LINK_LAYER_INFINIBAND)
     refuse(device.name, prefix + "link_layer is neither Ethernet nor InfiniBand");
-  if (port.gid_table_size < 1 || port.gid_table_size > 1024)
-    refuse(device.name, prefix + "gid_table_size is outside 1..1024");
+  // None at all, as ports of mlx5's representors have it.
+  if (port.gid_table_size < 0 || port.gid_table_size > 1024)
+    refuse(device.name, prefix + "gid_table_size is outside 0..1024");
   if (port.gids.size() > static_cast<std::size_t>(port.gid_table_size))
     refuse(device.name, prefix + std::to_string(port.gids.size()) +
                             " gids do not fit gid_table_size " +

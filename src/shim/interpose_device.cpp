@@ -324,7 +324,9 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, std::
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return -c.refuse_code();
   if (flags != 0) return -call::from_kernel(EINVAL);
-  if (max_entries != 0 && !c.given(entries, "entries")) return -EINVAL;
+  // The kernel refuses to be asked with no room, whatever there is (UVERBS_METHOD_QUERY_GID_TABLE).
+  if (max_entries == 0) return -call::from_kernel(EINVAL);
+  if (!c.given(entries, "entries")) return -EINVAL;
   const auto& ports = owner->device->described.ports;
   std::size_t count = 0;
   for (std::uint32_t port = 1; port <= ports.size(); ++port) {

@@ -118,17 +118,23 @@ TEST_CASE("query_gid_table with too little room is EINVAL") {
 }
 
 TEST_CASE("a device without a single GID slot has no GID, and that is no error") {
-  shim::session s;
-  auto context = or_throw(open_device((*get_device_list())[0]));
-  impl::context_facts facts;
-  facts.device.phys_port_cnt = 1;
-  facts.port_number = 1;
-  facts.port.gid_tbl_len = 0;  // as an mlx5 representor's
-  const auto table = impl::read_gid_table(context, facts);
-  REQUIRE(table);
-  CHECK(table->empty());
-  CHECK(impl::choose_configured_gid({}, context, facts).error().code() == ENODATA);
+  // As an mlx5 representor.
+  shim::session s({{{.ports = {{.gid_table_size = 0, .gids = {}}}}}});
+  const auto devices = or_throw(describe_devices());
+  REQUIRE(devices.size() == 1);
+  CHECK_FALSE(devices[0].failure);
+  CHECK(devices[0].ports[0].gids == 0);
+  const auto refused = rdma_context::open({});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code() == ENODATA);
   CHECK(s.calls(verb::query_gid_table) == 0);
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("to ask for a GID table with no room is EINVAL, though there may be none") {
+  shim::session s({{{.ports = {{.gid_table_size = 0, .gids = {}}}}}});
+  auto context = or_throw(open_device((*get_device_list())[0]));
+  CHECK(query_gid_table(context, {}).error().code() == EINVAL);
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }
