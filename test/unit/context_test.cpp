@@ -221,6 +221,31 @@ TEST_CASE(
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("changes take turns: an enable() waits for the reset() that is under way") {
+  shim::session s;
+  rdma_context context({});
+  REQUIRE(context.enable());
+  std::atomic<bool> begun{false}, done{false}, enabled{false};
+  std::thread other;
+  s.at(verb::dealloc_pd).run([&] {
+    other = std::thread([&] {
+      begun = true;
+      enabled = context.enable().has_value();
+      done = true;
+    });
+    while (!begun) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK_FALSE(done);
+  });
+  CHECK(context.reset());
+  other.join();
+  CHECK(enabled);
+  CHECK(context.state() == context_state::enabled);
+  CHECK(s.calls(verb::open_device) == 2);
+  CHECK(context.reset());
+  CHECK(s.finish().empty());
+}
+
 TEST_CASE("the descriptors of a context are non-blocking and wake its epoll descriptor") {
   shim::session s;
   auto context = rdma_context::open({.comp_channels = 2, .cqs = 2});
