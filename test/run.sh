@@ -11,8 +11,8 @@
 #   compile-fail  what must not compile
 #   downstream    the projects of test/downstream: ibvxx as a Meson subproject, and installed for Meson, pkg-config, CMake
 #                 and plain compilers
-#   docs          every C++ block of README.md and docs/*.md, the tables of verbs and of findings, and, where there is
-#                 doxygen, the reference
+#   docs          every C++ block of README.md and docs/*.md compiles, and those that are whole programs run; the tables
+#                 of verbs and of findings; and, where there is doxygen, the reference
 #   quickstart    docs/quickstart.sh
 #   conformance   the simulated device against the kept transcript of Soft-RoCE; with --require-kernel, that against the
 #                 kernel first
@@ -88,8 +88,21 @@ downstream() {
 }
 
 docs() {
+    # The blocks are compiled with the compiler's own library; a shim of another one does not fit, and nothing is run.
+    shim=''
+    case ${CXXFLAGS-} in *-stdlib=*) ;; *)
+        built=$build/plain
+        [ -f "$built/build.ninja" ] || built=$build/docs-shim
+        shim=$built/src/shim/libibvxx-shim.a
+        {
+            [ -f "$built/build.ninja" ] ||
+                meson setup -Doptimization=0 -Ddebug=false -Dtests=disabled -Dexamples=disabled "$built" "$tree"
+            ninja -C "$built" src/shim/libibvxx-shim.a
+        } >"$build/docs-shim.out" 2>&1
+        ;;
+    esac
     {
-        sh "$lib/docs.sh" "$build/docs"
+        sh "$lib/docs.sh" "$build/docs" "$shim"
         python3 "$lib/verbs_table.py" "${CXX:-g++}" "$(pkg-config --variable=includedir libibverbs)/infiniband/verbs.h"
         python3 "$lib/findings_table.py"
         sh "$lib/reference.sh" "$build/reference"

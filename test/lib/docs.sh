@@ -1,13 +1,15 @@
 #!/bin/sh
-# usage: docs.sh LOG_DIR
+# usage: docs.sh LOG_DIR [SHIM]
 #
 # Compiles every C++ block of README.md and docs/*.md. A block with an #include stands as it is; the others of a page are
-# put into functions, behind snippet.hpp, which declares what such blocks speak of. They pass or fail together. Prints what
-# failed, then "N passed, N failed", one test a block.
+# put into functions, behind snippet.hpp, which declares what such blocks speak of. They pass or fail together. With SHIM,
+# the archive, those that stand as they are are also run, on the simulated device, and must end well. Prints what failed,
+# then "N passed, N failed", one test a block.
 set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 tree=${here%/*/*}
 logs=$1
+shim=${2-}
 rm -rf "$logs"
 mkdir -p "$logs"
 
@@ -40,9 +42,14 @@ done >"$logs/blocks"
 
 passed=0 failed=0
 while read -r file count; do
-    # shellcheck disable=SC2046 # flags
-    if ${CXX:-g++} -std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable \
-        -I include $(pkg-config --cflags libibverbs fmt) "$file" >"$file.log" 2>&1; then
+    what=-fsyntax-only
+    [ -z "$shim" ] || ! grep -q '^int main' "$file" || what="-O0 -o $file.out"
+    # shellcheck disable=SC2046,SC2086 # flags
+    if ${CXX:-g++} -std=c++20 $what -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable \
+        -I include $(pkg-config --cflags libibverbs fmt) "$file" \
+        ${shim:+-Wl,--whole-archive "$shim" -Wl,--no-whole-archive $(pkg-config --libs libibverbs fmt)} >"$file.log" 2>&1 &&
+        { [ "$what" = -fsyntax-only ] || IBVXX_SHIM=simulate "$file.out" >>"$file.log" 2>&1 ||
+            { echo "$file ended with $?" >>"$file.log" && false; }; }; then
         passed=$((passed + count))
     else
         failed=$((failed + count))

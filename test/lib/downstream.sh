@@ -161,6 +161,29 @@ IBVXX_VERSION' | ${CXX:-g++} -std=c++20 -E -P -x c++ -I "$work/prefix/include" -
         grep -q "version = \"$(pkg-config --modversion ibvxx)\"" "$work/prefix/include/ibvxx/version.hpp"
 }
 
+# docs/using.md: what a signature speaks of has another name in the other kind, and what it returns does not count.
+kinds_have_names_of_their_own() {
+    use_prefix
+    mkdir -p "$work/projects/kinds"
+    cd "$work/projects/kinds" || return
+    echo '#include <ibvxx/context.hpp>
+        void use(ibvxx::rdma_context&) {}' >use.cpp
+    echo '#include <ibvxx/context.hpp>
+        void use(ibvxx::rdma_context&);
+        int main() { ibvxx::rdma_context context({}); use(context); }' >main.cpp
+    for standard in 20 2b; do
+        # shellcheck disable=SC2046 # flags
+        ${CXX:-g++} -O0 -std=c++$standard $(pkg-config --cflags ibvxx) -c -o "main$standard.o" main.cpp &&
+            ${CXX:-g++} -O0 -std=c++$standard $(pkg-config --cflags ibvxx) -c -o "use$standard.o" use.cpp &&
+            ${CXX:-g++} -o main "main$standard.o" "use$standard.o" -libverbs || return
+    done
+    nm -C use2b.o | grep -q std_expected || return 0 # its library has none in C++23, either
+    if ${CXX:-g++} -o main main20.o use2b.o -libverbs; then
+        echo "objects of both kinds were linked"
+        return 1
+    fi
+}
+
 # What the build finds in a newer verbs.h reaches whoever uses what was installed; without the shim, too.
 newer_verbs_are_passed_on() {
     CXXFLAGS="-I$projects/newer" meson setup -Dtests=disabled -Dexamples=disabled -Dshim=disabled \
@@ -179,7 +202,8 @@ check wrap_builds wrap_sweeps wrap_leaks_no_tests wrap_leaks_no_warnings wrap_re
     wrap_is_not_held_to_werror wrap_installs_nothing_unasked wrap_installs_when_asked &
 check installs versions_agree newer_verbs_are_passed_on
 [ ! -d "$work/prefix" ] || check installed_meson installed_pkg_config installed_cmake installed_cmake_refuses_another_series \
-    installed_cmake_refuses_an_unknown_component installed_plain tree_plain installed_raw_verbs
+    installed_cmake_refuses_an_unknown_component installed_plain tree_plain installed_raw_verbs \
+    kinds_have_names_of_their_own
 wait
 
 for result in "$work"/logs/*.result; do

@@ -196,6 +196,56 @@ TEST_CASE("a port that goes down while the context opens leaves it paused, not e
   CHECK(s.finish().empty());
 }
 
+TEST_CASE(
+    "no lock is held while a verb runs: what is half open is nobody's, what goes is releasing") {
+  shim::session s;
+  rdma_context context({.cqs = 2});
+  std::size_t looked = 0;
+  for (const verb call : {verb::alloc_pd, verb::create_cq, verb::req_notify_cq})
+    s.at(call).run([&] {
+      ++looked;
+      CHECK(context.state() == context_state::disabled);
+      CHECK(context.owned().total() == 0);
+      CHECK(context.device() == nullptr);
+      CHECK_FALSE(context.ready());
+    });
+  for (const verb call : {verb::destroy_cq, verb::dealloc_pd, verb::close_device})
+    s.at(call).run([&] {
+      ++looked;
+      CHECK(context.state() == context_state::releasing);
+      CHECK_FALSE(context.ready());
+    });
+  CHECK(context.enable());
+  CHECK(context.reset());
+  CHECK(looked == 6);
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("changes take turns: an enable() waits for the reset() that is under way") {
+  shim::session s;
+  rdma_context context({});
+  REQUIRE(context.enable());
+  std::atomic<bool> begun{false}, done{false}, enabled{false};
+  std::thread other;
+  s.at(verb::dealloc_pd).run([&] {
+    other = std::thread([&] {
+      begun = true;
+      enabled = context.enable().has_value();
+      done = true;
+    });
+    while (!begun) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK_FALSE(done);
+  });
+  CHECK(context.reset());
+  other.join();
+  CHECK(enabled);
+  CHECK(context.state() == context_state::enabled);
+  CHECK(s.calls(verb::open_device) == 2);
+  CHECK(context.reset());
+  CHECK(s.finish().empty());
+}
+
 TEST_CASE("the descriptors of a context are non-blocking and wake its epoll descriptor") {
   shim::session s;
   auto context = rdma_context::open({.comp_channels = 2, .cqs = 2});

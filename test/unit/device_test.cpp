@@ -137,6 +137,57 @@ TEST_CASE("create_cq is refused with the argument and the device's limit") {
   f.end();
 }
 
+TEST_CASE("a queue that is too large is told of as docs/errors.md shows it") {
+  shim::device_description mlx5;
+  mlx5.name = "mlx5_0";
+  mlx5.limits.max_cqe = 65535;
+  fixture f({{mlx5}});
+  CHECK(create_cq(f.context, 70000).error().message() ==
+        "ibv_create_cq on mlx5_0: Invalid argument (EINVAL): cqe 70000 is above the device's limit "
+        "of 65535");
+  f.end();
+}
+
+TEST_CASE("where no descriptor is left, the error names the limit") {
+  fixture f;
+  auto list = get_device_list();
+  f.s.fail(verb::open_device).with(EMFILE);
+  CHECK(detail_of(open_device((*list)[0]), verb::open_device, EMFILE)
+            .find("no descriptor left: RLIMIT_NOFILE is ") == 0);
+  f.s.fail(verb::create_comp_channel).with(EMFILE);
+  CHECK(detail_of(create_comp_channel(f.context), verb::create_comp_channel, EMFILE)
+            .find("no descriptor left: RLIMIT_NOFILE is ") == 0);
+  *list = device_list();
+  f.end();
+}
+
+TEST_CASE("an empty slot of the GID table is ENODATA, not a GID of zeros") {
+  fixture f;
+  CHECK(query_gid(f.context, 1, 1).value().raw[10] == 0xff);
+  CHECK(detail_of(query_gid(f.context, 1, 5), verb::query_gid, ENODATA) ==
+        "port 1, index 5 is an empty slot");
+  f.end();
+}
+
+TEST_CASE("rereg_mr tells in which of three conditions the region is left") {
+  fixture f({{shim::device_description::hardware()}});
+  std::byte memory[64];
+  auto mr = or_throw(reg_mr(f.pd, std::span(memory, 32), IBV_ACCESS_LOCAL_WRITE));
+  rereg_mr_left left{};
+  CHECK(rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, memory, 64, 0, &left));
+  CHECK(left == rereg_mr_left::new_region);
+  CHECK(mr->length == 64);
+  CHECK(rereg_mr(mr, 0, nullptr, nullptr, 0, 0, &left).error().code() == EINVAL);
+  CHECK(left == rereg_mr_left::old_region);
+  f.s.fail(verb::rereg_mr).with(ENOMEM);
+  CHECK(detail_of(rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, memory, 32, 0, &left),
+                  verb::rereg_mr, ENOMEM)
+            .find("the region is unusable: deregister it") == 0);
+  CHECK(left == rereg_mr_left::unusable);
+  CHECK(mr.reset());
+  f.end();
+}
+
 TEST_CASE("reg_mr is refused with the argument, before the kernel is asked") {
   fixture f;
   std::byte memory[64];

@@ -1,4 +1,6 @@
 // The owner and the view, on a type of the test's own.
+#include <unistd.h>
+
 #include "suite.hpp"
 #include "support/teardown.hpp"
 
@@ -150,6 +152,35 @@ TEST_CASE("the teardown handler can be replaced and put back") {
   const teardown_handler standard = set_teardown_handler(mine);
   CHECK(set_teardown_handler(nullptr) == mine);
   CHECK(set_teardown_handler(standard) == standard);
+}
+
+TEST_CASE("left to itself, the teardown handler writes one line to standard error") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const int terminal = ::dup(STDERR_FILENO);
+  REQUIRE(::dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+  thing t;
+  t.refuse_with = EBUSY;
+  { const unique_thing owner(&t); }
+  REQUIRE(::dup2(terminal, STDERR_FILENO) == STDERR_FILENO);
+  char text[512];
+  const auto length = ::read(ends[0], text, sizeof text);
+  REQUIRE(length > 0);
+  CHECK(
+      std::string(text, static_cast<std::size_t>(length)) ==
+      "ibvxx: leaked in a destructor: ibv_dealloc_pd: Device or resource busy (EBUSY): still used "
+      "by another thing\n");
+  for (const int fd : {ends[0], ends[1], terminal}) ::close(fd);
+}
+
+TEST_CASE("a std::shared_ptr with a named deleter destroys when the last one goes") {
+  thing t;
+  auto first = std::shared_ptr<thing>(unique_thing(&t).release(), thing_deleter{});
+  auto second = first;
+  first.reset();
+  CHECK(t.destroyed == 0);
+  second.reset();
+  CHECK(t.destroyed == 1);
 }
 
 }  // namespace ibvxx::handle_test

@@ -70,6 +70,19 @@ Owner second_owner(const Owner& owner) {
 
 }  // namespace
 
+TEMPLATE_LIST_TEST_CASE(
+    "an owner is the size of what names its object; only a list knows its length besides, and a "
+    "membership its group",
+    "[owner]", test::every_owner) {
+  using owner = typename TestType::owner;
+  if constexpr (std::is_same_v<owner, device_list>)
+    CHECK(sizeof(owner) == sizeof(ibv_device**) + sizeof(std::size_t));
+  else if constexpr (std::is_same_v<owner, multicast_membership>)
+    CHECK(sizeof(owner) > sizeof(ibv_qp*) + sizeof(ibv_gid));
+  else
+    CHECK(sizeof(owner) == sizeof(typename owner::pointer));
+}
+
 TEMPLATE_LIST_TEST_CASE("an owner moves and swaps without a call, and resets once", "[owner]",
                         test::every_owner) {
   stage<TestType> on;

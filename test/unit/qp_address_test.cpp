@@ -46,6 +46,9 @@ TEST_CASE("the text form is the documented one", "[qp_address]") {
   const auto back = qp_address::parse(*text);
   REQUIRE(back);
   CHECK(*back == sample());
+  // As docs/queue-pairs.md shows it.
+  CHECK(qp_address{0x11, 0x9af3c2, 0, gid_of("::ffff:10.0.0.1"), IBV_MTU_1024}.to_text()->view() ==
+        "0x000011:0x9af3c2:0x0000:1024:::ffff:10.0.0.1");
   // People type decimals.
   const auto typed = qp_address::parse("17:10154946:7:4096:::FFFF:10.0.0.1");
   REQUIRE(typed);

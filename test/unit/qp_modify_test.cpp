@@ -252,6 +252,11 @@ TEST_CASE("a wrong transition is refused before the call, by name", "[qp_modify]
   CHECK(outcome.error().message() ==
         "ibv_modify_qp on fake0: Invalid argument (EINVAL): RC INIT->RTR: missing PATH_MTU, "
         "RQ_PSN; not allowed: QKEY");
+  // As docs/queue-pairs.md shows it.
+  refused(modify_qp(&rc.qp, attributes, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN | IBV_QP_QKEY),
+          EINVAL,
+          "RC INIT->RTR: missing PATH_MTU, RQ_PSN, MIN_RNR_TIMER, MAX_DEST_RD_ATOMIC; not allowed: "
+          "QKEY");
   refused(qp_to_rts(&rc.qp), EINVAL, "RC INIT->RTS: there is no such transition");
   CHECK(kernel.modifies == 0);
 }

@@ -1,4 +1,9 @@
 // The shim itself: sessions, rules, descriptions, and what it says of misuse.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
 #include "suite.hpp"
 #include "support/refusal.hpp"
 #include "support/trace.hpp"
@@ -62,6 +67,35 @@ TEST_CASE("a rule that never fired is a finding, unless it is forgiven") {
   s.fail(verb::create_cq).with(ENOMEM);
   s.forgive();
   CHECK(s.finish().empty());
+}
+
+TEST_CASE("a session whose findings nobody asked for writes them to standard error and aborts") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child != -1);
+  if (child == 0) {
+    ::dup2(ends[1], STDERR_FILENO);
+    std::signal(SIGABRT, SIG_DFL);
+    {
+      shim::session s;
+      s.fail(verb::create_cq).with(ENOMEM);
+    }
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char part[512];
+  for (ssize_t got = 0; (got = ::read(ends[0], part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(got));
+  ::close(ends[0]);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  INFO(text);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGABRT);
+  CHECK(text.find("ibv_create_cq, matching call 1 -> ENOMEM, once never fired") !=
+        std::string::npos);
 }
 
 TEST_CASE("rules choose by nth, times, object and thread") {

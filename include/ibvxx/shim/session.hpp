@@ -71,7 +71,7 @@ class session {
   /// count.
   [[nodiscard]] std::uint64_t calls(verb call) const;
   [[nodiscard]] std::uint64_t calls() const;
-  /// Every call so far, in order.
+  /// Every call so far, in order, but for those of the data path (posting and polling).
   [[nodiscard]] std::vector<call_record> trace() const;
 
   /// Objects that are alive.

@@ -87,6 +87,7 @@ template <class Body>
 
 /// Runs `body` without faults, then once per call that it made with that call failing, with each
 /// errno that the call can really give, once and persistently. Each run has a session of its own.
+/// The calls of the data path (posting and polling) are not swept.
 ///
 /// The body must not keep anything. It says what became of it as it likes: by a result (anything
 /// with has_value() and error()), which must name the call that failed; by an int, 0 or an errno of

@@ -7,6 +7,7 @@
 #include "support/loopback.hpp"
 #include "support/owner_recipes.hpp"
 #include "support/refusal.hpp"
+#include "support/teardown.hpp"
 #include "support/trace.hpp"
 
 namespace ibvxx::shim_faults_test {
@@ -318,6 +319,39 @@ TEST_CASE("reads of events fail with EAGAIN and EINTR where a rule says so") {
     CHECK_FALSE(get_async_event(pair.context)->has_value());
   }
   check_clean(s);
+}
+
+TEST_CASE(
+    "calls of the data path are counted, and can be failed, but are neither traced nor swept") {
+  const auto posting = []() -> result<void> {
+    auto context = test::open_only_device();
+    if (!context) return failure(context.error());
+    auto pd = alloc_pd(*context);
+    if (!pd) return failure(pd.error());
+    ibv_srq_init_attr wanted{nullptr, {4, 1, 0}};
+    auto srq = create_srq(*pd, wanted);
+    if (!srq) return failure(srq.error());
+    ibv_recv_wr receive{};
+    if (auto posted = post_srq_recv(*srq, &receive); !posted) return posted;
+    return srq->reset();
+  };
+  {
+    shim::session s;
+    CHECK(posting());
+    CHECK(s.calls(verb::post_srq_recv) == 1);
+    const auto trace = s.trace();
+    CHECK(trace.size() + 1 == s.calls());
+    CHECK(std::none_of(trace.begin(), trace.end(), [](const shim::call_record& one) {
+      return one.call == verb::post_srq_recv;
+    }));
+    s.fail(verb::post_srq_recv).with(ENOMEM);
+    CHECK(posting().error().call() == verb::post_srq_recv);
+    check_clean(s);
+  }
+  const test::teardown_catcher teardown;
+  const auto report = shim::sweep(posting, {.persistent = false});
+  CHECK(std::count(report.calls.begin(), report.calls.end(), verb::create_srq) == 1);
+  CHECK(std::count(report.calls.begin(), report.calls.end(), verb::post_srq_recv) == 0);
 }
 
 }  // namespace ibvxx::shim_faults_test

@@ -25,4 +25,25 @@ TEST_CASE("a stall at a barrier holds one call while others go on, and a port ch
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("an action runs before its call, on the calling thread, and is not seen by the session") {
+  shim::session s;
+  {
+    auto context = or_throw(open_device((*get_device_list())[0]));
+    std::thread::id where;
+    std::uint64_t before = 0, after = 0;
+    s.at(verb::alloc_pd).run([&] {
+      where = std::this_thread::get_id();
+      before = s.calls();
+      CHECK(epoll_create());
+      after = s.calls();
+      CHECK(s.live(shim::object_kind::pd) == 0);
+    });
+    CHECK(alloc_pd(context));
+    CHECK(where == std::this_thread::get_id());
+    CHECK(after == before);
+    CHECK(s.calls(verb::epoll_create1) == 0);
+  }
+  CHECK(s.finish().empty());
+}
+
 }  // namespace ibvxx::shim_stalls_test
