@@ -19,6 +19,23 @@ namespace ibvxx::shim {
 namespace {
 
 thread_local int depth = 0;
+thread_local bool acting = false;  // inside a rule's action
+
+/// While it lives, the calls of this thread are those of an action: carried out, not counted, and
+/// struck by no rule.
+class action_scope {
+ public:
+  action_scope() noexcept { acting = true; }
+  action_scope(const action_scope&) = delete;
+  action_scope& operator=(const action_scope&) = delete;
+  ~action_scope() {
+    acting = false;
+    depth = outer_;
+  }
+
+ private:
+  int outer_ = std::exchange(depth, 0);
+};
 
 std::mutex& engine_lock() {
   static auto* lock =
@@ -175,13 +192,17 @@ call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
   begin_ambient_session();
   if (current) {
     state_ = current.get();
-    index_ = ++state_->calls;
-    ++state_->counts[static_cast<std::size_t>(v)];
-    if (!state_->plan.rules().empty()) fault_ = state_->plan.decide(v, index_, object);
+    if (!acting) {
+      ++state_->calls;
+      ++state_->counts[static_cast<std::size_t>(v)];
+      if (!state_->plan.rules().empty()) fault_ = state_->plan.decide(v, state_->calls, object);
+    }
+    index_ = state_->calls;
     if (watched_) watch(object);
     record* const subject = subject_ = state_->subject_of(v, object);
+    const bool traced = !data_path && !acting;
     std::size_t place = 0;
-    if (!data_path) {
+    if (traced) {
       place = state_->trace.size();
       state_->trace.push_back({index_, v, object, subject, 0});
     }
@@ -189,7 +210,10 @@ call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
     stale_ = state_->forwarding && !subject && object && buried().find(object);
     if (fault_.action) {
       lock_.unlock();
-      fault_.action();
+      {
+        const action_scope inside;
+        fault_.action();
+      }
       lock_.lock();
     }
     // As the kernel answers every command once the device is gone, which may have been just now.
@@ -197,7 +221,7 @@ call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
       fault_.fails = true;
       fault_.code = EIO;
     }
-    if (!data_path && fault_.fails)
+    if (traced && fault_.fails)
       state_->trace[place].injected = fault_.code != 0 ? std::abs(fault_.code) : -1;
     return;
   }

@@ -54,7 +54,7 @@ record& enroll(call& c, const std::shared_ptr<Sim>& made, const void* handle, si
 
 /// The number by which the kernel would know what this call makes.
 [[nodiscard]] inline std::uint32_t handle_of(const call& c) noexcept {
-  return static_cast<std::uint32_t>(c.index());
+  return static_cast<std::uint32_t>(c.state().objects.records().size() + 1);
 }
 
 /// The live object of a kind with this kernel handle, on one device, or null.

@@ -150,6 +150,7 @@ void fault::unplug(std::string device) const {
   if (!device_called(engine::look().state, device))
     throw std::logic_error("shim: there is no simulated device '" + device + "'");
   run([device = std::move(device)] {
+    const engine::unseen shims_own;
     const auto seen = engine::look();
     sim_device& gone = *device_called(seen.state, device);
     if (gone.lost) return;

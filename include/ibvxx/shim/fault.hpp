@@ -44,7 +44,8 @@ class [[nodiscard]] fault {
   /// Takes a device away at the call, before it does anything. Completes the rule.
   void unplug(std::string device) const;
   /// Instead of failing the call, does `action` before it, on the calling thread: change a port, or
-  /// wait at a barrier to hold the call there. What the action calls is not seen by the session.
+  /// wait at a barrier to hold the call there. Verbs that the action calls are carried out, but
+  /// neither counted nor traced, and no rule strikes them.
   void run(std::function<void()> action) const;
 
  private:

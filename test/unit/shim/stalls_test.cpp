@@ -25,7 +25,7 @@ TEST_CASE("a stall at a barrier holds one call while others go on, and a port ch
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("an action runs before its call, on the calling thread, and is not seen by the session") {
+TEST_CASE("an action runs before its call, on the calling thread, and its calls are not counted") {
   shim::session s;
   {
     auto context = or_throw(open_device((*get_device_list())[0]));
@@ -44,6 +44,43 @@ TEST_CASE("an action runs before its call, on the calling thread, and is not see
     CHECK(s.calls(verb::epoll_create1) == 0);
   }
   CHECK(s.finish().empty());
+}
+
+TEST_CASE("a verb that an action calls is carried out, and no rule strikes it, its own least") {
+  shim::session s;
+  {
+    auto context = or_throw(open_device((*get_device_list())[0]));
+    unique_pd own;
+    s.at(verb::alloc_pd).persistently().run([&] {
+      if (!own) own = or_throw(alloc_pd(context));
+    });
+    s.fail(verb::create_cq).with(ENOMEM);
+    s.at(verb::query_port).run([&] { CHECK(create_cq(context, 16)); });
+    auto pd = or_throw(alloc_pd(context));
+    CHECK(own->handle != pd->handle);
+    CHECK(s.calls(verb::alloc_pd) == 1);
+    CHECK(s.live(shim::object_kind::pd) == 2);
+    CHECK(query_port(context, 1));
+    CHECK(create_cq(context, 16).error().code() == ENOMEM);
+    const auto trace = s.trace();
+    CHECK(std::count_if(trace.begin(), trace.end(), [](const shim::call_record& one) {
+            return one.call == verb::alloc_pd || one.call == verb::create_cq;
+          }) == 2);
+  }
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("what an action does wrong is found") {
+  shim::session s;
+  {
+    auto context = or_throw(open_device((*get_device_list())[0]));
+    s.at(verb::query_port).run([&] { static_cast<void>(or_throw(alloc_pd(context)).release()); });
+    CHECK(query_port(context, 1));
+    s.expect(shim::finding_kind::destroyed_in_use);
+  }
+  const auto findings = s.finish();
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].kind == shim::finding_kind::leak);
 }
 
 }  // namespace ibvxx::shim_stalls_test
