@@ -200,7 +200,8 @@ call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
     index_ = state_->calls;
     if (watched_) watch(object);
     record* const subject = subject_ = state_->subject_of(v, object);
-    const bool traced = !data_path && !acting;
+    const bool traced =
+        !acting && (!data_path || (state_->traces_posts && facts_of(v).errnos.size() != 0));
     std::size_t place = 0;
     if (traced) {
       place = state_->trace.size();

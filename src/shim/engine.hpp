@@ -43,7 +43,8 @@ struct session_state {
   ledger objects;
   bool forwarding = false;         // to the real library: without devices of its own
   bool strict = false;             // session_options::strict
-  std::vector<traced_call> trace;  // without the data path, which would grow it without end
+  std::vector<traced_call> trace;  // without the data path, which would grow it without end,
+  bool traces_posts = false;       // unless that is asked for
   std::uint64_t calls = 0;
   std::array<std::uint64_t, verb_count> counts{};
   bool registered = false;  // memory, before which fork support must be asked for

@@ -43,6 +43,7 @@ struct run {
   fresh->forwarding = options.forwarding;
   if (!options.forwarding) fresh->devices = make_devices(options.machine);
   fresh->apply(options.session);
+  fresh->traces_posts = options.posts;
   for (const fault_rule& rule : rules) fresh->plan.add(rule);
   handed_over = &one.teardown;
   const teardown_handler before = set_teardown_handler(&keep);

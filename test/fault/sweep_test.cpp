@@ -2,7 +2,9 @@
 #include <stdlib.h>
 
 #include "suite.hpp"
+#include "support/loopback.hpp"
 #include "support/owner_recipes.hpp"
+#include "support/teardown.hpp"
 
 namespace ibvxx::sweep_test {
 
@@ -143,6 +145,47 @@ TEST_CASE("the sessions of a sweep may be strict") {
   REQUIRE_FALSE(report.clean());
   CHECK(report.failures.at(0).injected == "nothing");
   CHECK(contains(report.failures.at(0).what, "wrong memory: ibv_post_srq_recv (call "));
+}
+
+TEST_CASE("calls that post requests are swept where that is asked for, and told of as any other") {
+  const auto sending = [](bool minds) {
+    return [minds]() -> result<void> {
+      try {
+        test::loopback pair;
+        ibv_sge piece{reinterpret_cast<std::uint64_t>(pair.memory), 16, pair.region->lkey};
+        ibv_recv_wr receive{1, nullptr, &piece, 1};
+        if (auto posted = post_recv(pair.b, &receive); !posted) return posted;
+        ibv_send_wr request{};
+        request.sg_list = &piece;
+        request.num_sge = 1;
+        request.opcode = IBV_WR_SEND;
+        if (auto posted = post_send(pair.a, &request); !posted && minds) return posted;
+        return {};
+      } catch (const exception& thrown) {
+        return failure(thrown.cause());
+      }
+    };
+  };
+  const test::teardown_catcher teardown;
+  const auto swept = [](const shim::sweep_report& report, verb call) {
+    return std::count(report.calls.begin(), report.calls.end(), call);
+  };
+  const auto complaints = [](const shim::sweep_report& report) {
+    return std::count_if(
+        report.failures.begin(), report.failures.end(),
+        [](const shim::sweep_failure& one) { return contains(one.injected, "ibv_post_"); });
+  };
+  const auto without = shim::sweep(sending(false));
+  CHECK(swept(without, verb::post_send) == 0);
+  CHECK(complaints(without) == 0);
+  const auto with = shim::sweep(sending(true), {.posts = true});
+  CHECK(swept(with, verb::post_send) == 1);
+  CHECK(swept(with, verb::post_recv) == 1);
+  CHECK(complaints(with) == 0);
+  CHECK(with.runs > without.runs);
+  const auto careless = shim::sweep(sending(false), {.posts = true});
+  CHECK(complaints(careless) == 6);  // three errnos, once and persistently
+  CHECK(contains(careless.text(), "nobody told of the error"));
 }
 
 TEST_CASE("a report names each failing run by a line that repeats it, and it alone") {

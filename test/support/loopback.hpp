@@ -9,7 +9,7 @@
 namespace ibvxx::test {
 
 struct loopback {
-  unique_context context = or_throw(open_device((*get_device_list())[0]));
+  unique_context context = or_throw(open_device(or_throw(get_device_list())[0]));
   unique_pd pd = or_throw(alloc_pd(context));
   unique_comp_channel channel = or_throw(create_comp_channel(context));
   unique_cq send_cq = or_throw(create_cq(context, 64, channel.get()));

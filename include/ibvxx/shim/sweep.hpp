@@ -22,6 +22,7 @@ struct sweep_options {
   session_options session{};  ///< how each run's session looks at it
   bool transient = true;      ///< runs in which a call fails once
   bool persistent = true;     ///< runs in which it, and every later call of its verb, fails
+  bool posts = false;         ///< also fails the calls that post requests, each a run of its own
   std::vector<verb> optional_calls{};  ///< verbs whose failure the body may swallow
   /// Only the run that a failure's `replay` tells of; the default is what IBVXX_REPLAY holds in the
   /// environment, and without that, all runs.
@@ -87,7 +88,8 @@ template <class Body>
 
 /// Runs `body` without faults, then once per call that it made with that call failing, with each
 /// errno that the call can really give, once and persistently. Each run has a session of its own.
-/// The calls of the data path (posting and polling) are not swept.
+/// Of the data path, the calls that post requests are swept where `posts` says so; those that poll
+/// are not: nobody knows how often they are made.
 ///
 /// The body must not keep anything. It says what became of it as it likes: by a result (anything
 /// with has_value() and error()), which must name the call that failed; by an int, 0 or an errno of
