@@ -209,40 +209,8 @@ verb_facts facts_of(verb call) noexcept {
 }
 
 convention convention_of(verb call) noexcept {
+  if (kind_made_by(call)) return convention::pointer;
   switch (call) {
-    case verb::get_device_list:
-    case verb::open_device:
-    case verb::import_device:
-    case verb::alloc_pd:
-    case verb::import_pd:
-    case verb::alloc_td:
-    case verb::alloc_parent_domain:
-    case verb::open_xrcd:
-    case verb::reg_mr:
-    case verb::reg_mr_iova:
-    case verb::reg_dmabuf_mr:
-    case verb::reg_dm_mr:
-    case verb::alloc_null_mr:
-    case verb::import_mr:
-    case verb::alloc_mw:
-    case verb::alloc_dm:
-    case verb::import_dm:
-    case verb::create_comp_channel:
-    case verb::create_cq:
-    case verb::create_cq_ex:
-    case verb::create_qp:
-    case verb::create_qp_ex:
-    case verb::open_qp:
-    case verb::create_srq:
-    case verb::create_srq_ex:
-    case verb::create_wq:
-    case verb::create_rwq_ind_table:
-    case verb::create_ah:
-    case verb::create_ah_from_wc:
-    case verb::create_flow:
-    case verb::create_flow_action_esp:
-    case verb::create_counters:
-      return convention::pointer;
     case verb::query_gid:
     case verb::query_pkey:
     case verb::get_pkey_index:

@@ -5,6 +5,7 @@
 #include "suite.hpp"
 #include "support/every_object.hpp"
 #include "support/loopback.hpp"
+#include "support/trace.hpp"
 
 namespace ibvxx::forwarding_test {
 namespace {
@@ -27,18 +28,6 @@ class really_clean {
   std::size_t live_, found_;
 };
 
-[[nodiscard]] std::string text_of(const std::vector<shim::finding>& findings) {
-  std::string all;
-  for (const shim::finding& one : findings) all += one.text + "\n";
-  return all;
-}
-
-[[nodiscard]] std::size_t count(const std::vector<shim::finding>& findings, finding_kind kind) {
-  return static_cast<std::size_t>(
-      std::count_if(findings.begin(), findings.end(),
-                    [kind](const shim::finding& one) { return one.kind == kind; }));
-}
-
 TEST_CASE("forwarding: a context of the real device is in the ledger, object by object") {
   const really_clean check;
   shim::session s{shim::forwarding{}};
@@ -54,7 +43,7 @@ TEST_CASE("forwarding: a context of the real device is in the ledger, object by 
   CHECK(test::really_live() == s.live() - s.live(object_kind::descriptor));
   REQUIRE(context.reset());
   CHECK(s.live() == 0);
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE("forwarding: every kind of object is followed from its making to its end") {
@@ -71,7 +60,7 @@ TEST_CASE("forwarding: every kind of object is followed from its making to its e
     }
   }
   CHECK(s.live() == 0);
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE("forwarding: what was never destroyed is a leak, told with where it came from") {
@@ -80,8 +69,9 @@ TEST_CASE("forwarding: what was never destroyed is a leak, told with where it ca
   auto context = or_throw(open_device((*get_device_list())[0]));
   ibv_pd* const leaked = or_throw(alloc_pd(context)).release();
   const auto findings = s.finish();
-  CHECK(count(findings, finding_kind::leak) == 2);
-  CHECK(text_of(findings).find("PD#1 of real0, made by ibv_alloc_pd (call ") != std::string::npos);
+  CHECK(test::count(findings, finding_kind::leak) == 2);
+  CHECK(test::lines(findings).find("PD#1 of real0, made by ibv_alloc_pd (call ") !=
+        std::string::npos);
   CHECK(ibv_dealloc_pd(leaked) == 0);
 }
 
@@ -123,7 +113,7 @@ TEST_CASE("forwarding: a failed destroy keeps the real object, and the next one 
   CHECK(pd.reset());
   CHECK(s.live(object_kind::pd) == 0);
   REQUIRE(context.reset());
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE("forwarding: a destroy that fails after its effect has had it, and is not made again") {
@@ -137,7 +127,7 @@ TEST_CASE("forwarding: a destroy that fails after its effect has had it, and is 
   CHECK(test::really_live() == before - 1);
   CHECK(ibv_dealloc_pd(pd) == ENOENT);
   REQUIRE(context.reset());
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE("forwarding: what is gone does not get to the real library again") {
@@ -155,9 +145,9 @@ TEST_CASE("forwarding: what is gone does not get to the real library again") {
   REQUIRE(context.reset());
   const auto findings = s.finish();
   CHECK(findings.size() == 3);
-  CHECK(count(findings, finding_kind::double_destroy) == 1);
-  CHECK(count(findings, finding_kind::use_after_destroy) == 1);
-  CHECK(count(findings, finding_kind::foreign_pointer) == 1);
+  CHECK(test::count(findings, finding_kind::double_destroy) == 1);
+  CHECK(test::count(findings, finding_kind::use_after_destroy) == 1);
+  CHECK(test::count(findings, finding_kind::foreign_pointer) == 1);
 }
 
 TEST_CASE("forwarding: what was made before the session is let through unseen") {
@@ -170,7 +160,7 @@ TEST_CASE("forwarding: what was made before the session is let through unseen") 
     auto again = or_throw(alloc_pd(context));
     CHECK(s.live() == 1);
     CHECK(again.reset());
-    CHECK(text_of(s.finish()).empty());
+    CHECK(test::lines(s.finish()).empty());
   }
   REQUIRE(context.reset());
 }
@@ -201,7 +191,7 @@ TEST_CASE("forwarding: what was opened in a session is of use after it, by the r
     shim::session s{shim::forwarding{}};
     pair.emplace();
     s.tolerate(finding_kind::leak);  // it lives on
-    CHECK(text_of(s.finish()).empty());
+    CHECK(test::lines(s.finish()).empty());
   }
   pair->send(7);
   ibv_wc completion{};
@@ -222,7 +212,7 @@ TEST_CASE("forwarding: destroying what is in use is found, and the real library'
   REQUIRE(cq.reset());
   REQUIRE(channel.reset());
   REQUIRE(context.reset());
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE("forwarding: events that were read and not acknowledged are found, and nothing hangs") {
@@ -244,9 +234,9 @@ TEST_CASE("forwarding: events that were read and not acknowledged are found, and
   CHECK(pair.b.reset());
   CHECK(pair.receive_cq.reset());
   const auto findings = forwarded.findings();
-  INFO(text_of(findings));
+  INFO(test::lines(findings));
   CHECK(findings.size() == 2);
-  CHECK(count(findings, finding_kind::unacknowledged_events) == 2);
+  CHECK(test::count(findings, finding_kind::unacknowledged_events) == 2);
   forwarded.tolerate(finding_kind::leak);
   static_cast<void>(forwarded.finish());
 }
@@ -262,7 +252,7 @@ TEST_CASE("forwarding: one acknowledgement too many is found, and kept from the 
     void* context = nullptr;
     REQUIRE(ibv_get_cq_event(pair.channel.get(), &named, &context) == 0);
     ibv_ack_cq_events(named, 2);
-    CHECK(count(s.findings(), finding_kind::over_acknowledged_events) == 1);
+    CHECK(test::count(s.findings(), finding_kind::over_acknowledged_events) == 1);
   }
   CHECK(s.live() == 0);
   CHECK(s.finish().size() == 2);  // and the destroy that libibverbs would have hung in
@@ -284,7 +274,7 @@ TEST_CASE("forwarding: a thread that sleeps in the real library holds nobody up"
     sleeper.join();
     CHECK(s.calls(verb::ack_cq_events) == 1);
   }
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE("forwarding: extended queues are followed through their own operations, and after it") {
@@ -311,7 +301,7 @@ TEST_CASE("forwarding: extended queues are followed through their own operations
     CHECK(s.calls(verb::memcpy_to_dm) == 1);
     CHECK(s.calls(verb::memcpy_from_dm) == 1);
     s.tolerate(finding_kind::leak);  // they live on
-    CHECK(text_of(s.finish()).empty());
+    CHECK(test::lines(s.finish()).empty());
   }
   use();
   objects.reset();
@@ -333,7 +323,7 @@ TEST_CASE("forwarding: another thread may acknowledge while the destroy waits") 
     CHECK(pair.receive_cq.reset());
     other.join();
   }
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE(
@@ -376,7 +366,7 @@ TEST_CASE(
     CHECK(s.calls(verb::post_send) == 3);
     CHECK(s.calls(verb::poll_cq) == 2);
   }
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE(
@@ -433,7 +423,7 @@ TEST_CASE("forwarding: what only a simulated device can do is refused, with the 
     CHECK_THROWS_AS(s.completion_vector(pair.send_cq.get()), std::logic_error);
     CHECK_THROWS_AS(s.fail(verb::query_port).unplug("real0"), std::logic_error);
   }
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE("forwarding: threads register memory side by side, and none waits in another's call") {
@@ -454,7 +444,7 @@ TEST_CASE("forwarding: threads register memory side by side, and none waits in a
     CHECK(s.calls(verb::dereg_mr) == 400);
     CHECK(s.live(object_kind::mr) == 0);
   }
-  CHECK(text_of(s.finish()).empty());
+  CHECK(test::lines(s.finish()).empty());
 }
 
 }  // namespace

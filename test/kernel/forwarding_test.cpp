@@ -3,6 +3,7 @@
 #include "kernel/nothing_left.hpp"
 #include "suite.hpp"
 #include "support/loopback.hpp"
+#include "support/trace.hpp"
 
 using namespace ibvxx;
 using shim::finding_kind;
@@ -10,12 +11,6 @@ using shim::object_kind;
 using test::nothing_left;
 
 namespace {
-
-std::string text_of(const std::vector<shim::finding>& findings) {
-  std::string all;
-  for (const shim::finding& one : findings) all += one.text + "\n";
-  return all;
-}
 
 /// Reads a completion event, which the device raises in its own time.
 ibv_cq* next_event(const test::loopback& pair) {
@@ -53,7 +48,7 @@ TEST_CASE(
     CHECK(s.calls(verb::poll_cq) == 1);
   }
   CHECK(s.live() == 0);
-  INFO(text_of(s.findings()));
+  INFO(test::lines(s.findings()));
   CHECK(s.finish().empty());
 }
 
@@ -88,7 +83,7 @@ TEST_CASE("kernel: a destroy for which libibverbs would wait for ever is found i
   }
   CHECK(s.live() == 0);
   const auto findings = s.finish();
-  INFO(text_of(findings));
+  INFO(test::lines(findings));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].kind == finding_kind::unacknowledged_events);
 }
@@ -104,7 +99,7 @@ TEST_CASE("kernel: an acknowledgement too many is found, and the destroy does no
   }
   CHECK(s.live() == 0);
   const auto findings = s.finish();
-  INFO(text_of(findings));
+  INFO(test::lines(findings));
   REQUIRE(findings.size() == 2);
   CHECK(findings[0].kind == finding_kind::over_acknowledged_events);
 }
@@ -118,7 +113,7 @@ TEST_CASE("kernel: a protection domain in use is told by the ledger, and kept by
     CHECK(ibv_dealloc_pd(pair.pd.get()) == EBUSY);
     CHECK(s.live(object_kind::pd) == 1);
   }
-  INFO(text_of(s.findings()));
+  INFO(test::lines(s.findings()));
   CHECK(s.finish().empty());
 }
 
