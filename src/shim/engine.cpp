@@ -43,7 +43,7 @@ std::mutex& engine_lock() {
   return *lock;
 }
 
-std::unique_ptr<session_state> current;
+std::shared_ptr<session_state> current;
 std::atomic<bool> session_flag{false};
 std::atomic<bool> simulation_flag{false};
 std::atomic<std::uint64_t> sessions{0};
@@ -210,12 +210,12 @@ call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
     // The real library must not be given what a simulation made.
     stale_ = state_->forwarding && !subject && object && buried().find(object);
     if (fault_.action) {
-      lock_.unlock();
+      unlock();
       {
         const action_scope inside;
         fault_.action();
       }
-      lock_.lock();
+      lock();
     }
     // As the kernel answers every command once the device is gone, which may have been just now.
     if (!fault_.fails && subject && subject->lost && *subject->lost && !outlives_device(v)) {
@@ -252,7 +252,12 @@ call::~call() {
   // What an action holds is freed here, while that is the shim's own doing: to free memory takes
   // the lock where the program does it.
   fault_.action = nullptr;
+  held_.reset();
   --depth;
+}
+
+void call::hold_session() noexcept {
+  if (state_ && !held_) held_ = current;
 }
 
 void call::found(finding_kind kind, std::string text, const record* about) noexcept {

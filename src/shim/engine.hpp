@@ -169,19 +169,25 @@ class call {
     record* object = check(Sim::kind, handle, true);
     return object ? static_cast<Sim*>(object->storage.get()) : nullptr;
   }
-  /// Lets others in while this call waits for something, and comes back.
-  void unlock() noexcept { lock_.unlock(); }
+  /// Lets others in while this call waits for something, and comes back: to the same session,
+  /// though it may have ended meanwhile.
+  void unlock() noexcept {
+    hold_session();
+    lock_.unlock();
+  }
   void lock() noexcept { lock_.lock(); }
   /// Waits on `condition` until `done()` or the session's deadline for blocking destroys; false if
   /// that passed.
   template <class Done>
   [[nodiscard]] bool wait(std::condition_variable& condition, Done&& done) noexcept {
+    hold_session();
     return condition.wait_for(lock_, state_->destroy_deadline, done);
   }
   /// The same with a deadline of one's own.
   template <class Done>
   [[nodiscard]] bool wait(std::condition_variable& condition, std::chrono::milliseconds deadline,
                           Done&& done) noexcept {
+    hold_session();
     return condition.wait_for(lock_, deadline, done);
   }
 
@@ -215,6 +221,8 @@ class call {
   /// called on is gone. What a destroy would wait for is waited for here, though not for ever.
   [[nodiscard]] bool is_admitted() noexcept;
   [[nodiscard]] bool was_refused() const noexcept { return refused_; }
+  /// The real library has given an object another protection domain.
+  void moved_to(const void* object, const void* pd) noexcept;
   /// The real library has done it, and made this.
   void carried_out(const void* made = nullptr) noexcept;
 
@@ -273,11 +281,13 @@ class call {
   void refuse_handle(object_kind kind, const void* handle, const record* object,
                      bool ending) noexcept;
   void refuse_null(const char* argument) noexcept;
+  void hold_session() noexcept;
   /// Looks at whether another thread is where only one may be.
   void watch(const void* object) noexcept;
 
   std::unique_lock<std::mutex> lock_;
   session_state* state_ = nullptr;
+  std::shared_ptr<session_state> held_{};  // where the lock was let go of
   verb verb_;
   const void* object_ = nullptr;
   record* subject_ = nullptr;  // of the object, if the ledger has it

@@ -229,6 +229,17 @@ bool call::is_admitted() noexcept {
   return true;
 }
 
+void call::moved_to(const void* object, const void* pd) noexcept {
+  record* const moved = record_of(object);
+  record* const to = record_of(pd);
+  if (!moved || !to) return;
+  for (record* const from : moved->parents) {
+    if (from->kind != object_kind::pd) continue;
+    state_->objects.adopt(*moved, *from, *to);
+    return;
+  }
+}
+
 void call::carried_out(const void* made) noexcept {
   if (!made) {
     if (!ends_its_object(verb_) || !subject_ || !subject_->live) return;

@@ -301,7 +301,11 @@ void ibv_unimport_mr(ibv_mr* mr) {
 
 int ibv_rereg_mr(ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length, int access) {
   call c(verb::rereg_mr, mr);
-  if (c.forwarded()) return forward<int>(c, "ibv_rereg_mr", mr, flags, pd, address, length, access);
+  if (c.forwarded()) {
+    const int outcome = forward<int>(c, "ibv_rereg_mr", mr, flags, pd, address, length, access);
+    if (outcome == 0 && c.is_seen() && (flags & IBV_REREG_MR_CHANGE_PD) != 0) c.moved_to(mr, pd);
+    return outcome;
+  }
   auto* region = c.use<sim_mr>(mr);
   // The checks of libibverbs; then whatever fails is a command that failed (rdma-core 44).
   if (!region || region->imported || region->kind_of_memory != sim_mr::backing::memory ||

@@ -307,6 +307,47 @@ TEST_CASE("forwarding: extended queues are followed through their own operations
   objects.reset();
 }
 
+TEST_CASE("forwarding: a thread that sleeps in the real library may wake after the session") {
+  const really_clean check;
+  std::optional<test::loopback> pair;
+  ibv_cq* named = nullptr;
+  std::thread sleeper;
+  {
+    shim::session s{shim::forwarding{}};
+    pair.emplace();
+    or_throw(req_notify_cq(pair->receive_cq));
+    sleeper = std::thread([&] {
+      void* context = nullptr;
+      if (ibv_get_cq_event(pair->channel.get(), &named, &context) == 0) ibv_ack_cq_events(named, 1);
+    });
+    while (s.calls(verb::get_cq_event) == 0) std::this_thread::yield();
+    s.tolerate(finding_kind::leak);
+    CHECK(test::lines(s.finish()).empty());
+  }
+  pair->send(1);
+  sleeper.join();
+  CHECK(named == pair->receive_cq.get());
+  pair.reset();
+}
+
+TEST_CASE("forwarding: a region that was given another protection domain holds that one") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  {
+    auto context = or_throw(open_device((*get_device_list())[0]));
+    auto first = or_throw(alloc_pd(context));
+    auto second = or_throw(alloc_pd(context));
+    alignas(64) std::byte memory[64];
+    auto mr = or_throw(reg_mr(first, std::span(memory), IBV_ACCESS_LOCAL_WRITE));
+    REQUIRE(ibv_rereg_mr(mr.get(), IBV_REREG_MR_CHANGE_PD, second.get(), nullptr, 0, 0) == 0);
+    CHECK(first.reset());
+    CHECK(s.findings().empty());
+    REQUIRE(mr.reset());
+    CHECK(second.reset());
+  }
+  CHECK(test::lines(s.finish()).empty());
+}
+
 TEST_CASE("forwarding: another thread may acknowledge while the destroy waits") {
   const really_clean check;
   shim::session s(shim::forwarding{}, {.destroy_deadline = std::chrono::seconds(20)});
