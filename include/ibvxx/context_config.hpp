@@ -13,10 +13,8 @@ struct context_config {
   std::string device_name{};  ///< exact; empty: the first device with an active port
   int port = 0;               ///< counts from 1; 0: the first active port of the device
   int gid_index = -1;         ///< index into the port's GID table; -1: chosen, see choose_gid
-  /// How it is chosen, at first and after each change of the table: the names that the policy
-  /// borrows must live as long as the context.
-  gid_policy gids{};
-  int comp_channels = 1;  ///< completion channels; 0: the completion queues are only polled
+  gid_policy gids{};          ///< how it is chosen, at first and after each change of the table
+  int comp_channels = 1;      ///< completion channels; 0: the completion queues are only polled
   int cqs = 1;     ///< completion queues, spread over channels and completion vectors in turn
   int cqe = 1024;  ///< entries of each completion queue
   bool clamp_cqe = false;       ///< cqe above the device's limit: take the limit instead of failing

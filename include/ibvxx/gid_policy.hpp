@@ -12,6 +12,7 @@
 #include <ibvxx/gid.hpp>
 #include <ibvxx/text.hpp>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,8 +53,8 @@ struct gid_policy {
   std::array<gid_criterion, 3> order{gid_criterion::family, gid_criterion::type,
                                      gid_criterion::network_device};
   /// Names of network devices whose entries are ruled out; with a '*' at the end, every name that
-  /// begins so: "docker*". Borrowed: the names must live as long as the policy is used.
-  std::span<const std::string_view> excluded_devices{};
+  /// begins so: "docker*".
+  std::vector<std::string> excluded_devices{};
 };
 
 /// How a network device's name is found from its index: as if_indextoname, nullptr where there is
@@ -175,7 +176,7 @@ inline void assess(gid_candidate& candidate, const gid_policy& policy, bool infi
     }
   }
   if (candidate.device.empty() || !candidate.reason.empty()) return;
-  for (const std::string_view pattern : policy.excluded_devices)
+  for (const std::string& pattern : policy.excluded_devices)
     if (matches_device(pattern, candidate.device)) {
       candidate.reason.append("refused: network device ").append(candidate.device);
       candidate.reason.append(" matches ").append(pattern);

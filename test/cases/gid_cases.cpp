@@ -88,4 +88,26 @@ TEST_CASE("case 31: all slots empty is an error of its own, and everything unwin
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("a GID table that changes is chosen from by the whole policy, names and all") {
+  shim::session s(machine_with({{}, {}, {shim::gid("2001:db8::2"), v2, loopback}}, 16));
+  auto context = [] {
+    std::vector<std::string> excluded = {"lo*", "eth17"};  // gone before they are asked for again
+    return rdma_context::open({.gids = {.excluded_devices = excluded}});
+  }();
+  REQUIRE_FALSE(context);
+  CHECK(context.error().code() == ENODATA);
+  s.set_gid("sim0", 1, 1, {shim::gid("2001:db8::1"), v2, 0});
+  context = [] {
+    std::vector<std::string> excluded = {"lo*", "eth17"};
+    return rdma_context::open({.gids = {.excluded_devices = excluded}});
+  }();
+  REQUIRE(context);
+  CHECK(context->gid().entry.gid_index == 1);
+  s.set_gid("sim0", 1, 0, {shim::gid("2001:db8::3"), v2, loopback});
+  CHECK(context->process_async_events());
+  CHECK(context->gid().entry.gid_index == 1);
+  CHECK(context->reset());
+  CHECK(s.finish().empty());
+}
+
 }  // namespace ibvxx::gid_cases
