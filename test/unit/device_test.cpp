@@ -82,10 +82,18 @@ TEST_CASE("opening without permission names the device and its node") {
         "/dev/infiniband/uverbs0");
 }
 
-TEST_CASE("a pointer verb that fails without an errno is unspecified") {
-  // ibv_alloc_pd of a provider that forgot errno: errno is 0 before the call, and nobody sets it.
-  const error e(verb::alloc_pd, 0);
-  CHECK(e.unspecified());
+TEST_CASE("a pointer verb that fails without an errno is unspecified, whatever errno was before") {
+  shim::session s;
+  {
+    auto context = or_throw(open_device((*get_device_list())[0]));
+    s.fail(verb::alloc_pd).without_errno();
+    errno = EXDEV;
+    const auto refused = alloc_pd(context);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().unspecified());
+    CHECK(refused.error().code() == EIO);
+  }
+  CHECK(s.finish().empty());
 }
 
 TEST_CASE("a null raw pointer is EINVAL naming the argument, and calls nothing") {
