@@ -12,6 +12,7 @@
 
 #include "interpose.hpp"
 #include "sim_events.hpp"
+#include "sim_queue_pair.hpp"
 #include "verb_facts.hpp"
 
 namespace ibvxx::shim {
@@ -330,9 +331,13 @@ void destroy_leftovers() {
       case object_kind::counters:
         static_cast<void>(::ibv_destroy_counters(static_cast<ibv_counters*>(handle)));
         break;
-      case object_kind::multicast_membership:
+      case object_kind::multicast_membership: {
+        const auto& member = *static_cast<const sim_multicast*>(handle);
+        static_cast<void>(::ibv_detach_mcast(member.qp, &member.gid, member.lid));
+        break;
+      }
       case object_kind::descriptor:
-        break;  // a membership goes with its queue pair; a failed close() has closed
+        break;  // a failed close() has closed
     }
   }
 }

@@ -130,15 +130,24 @@ ibv_ah* make_address(call& c, sim_pd& owner, ibv_pd* pd, const ibv_ah_attr& attr
 }
 
 /// The kernel's list of what a queue pair is attached to.
-[[nodiscard]] record* find_membership(const call& c, const sim_qp& qp, const ibv_gid& gid,
+[[nodiscard]] record* find_membership(const call& c, const ibv_qp* qp, const ibv_gid& gid,
                                       std::uint16_t lid) noexcept {
   for (const record& object : c.state().objects.records()) {
     if (!object.live || object.kind != object_kind::multicast_membership) continue;
     const auto* one = static_cast<const sim_multicast*>(object.storage.get());
-    if (one->qp == &qp && same_gid(one->gid, gid) && one->lid == lid)
+    if (one->qp == qp && same_gid(one->gid, gid) && one->lid == lid)
       return c.record_of(object.handle);
   }
   return nullptr;
+}
+
+[[nodiscard]] std::shared_ptr<sim_multicast> make_membership(ibv_qp* qp, const ibv_gid& gid,
+                                                             std::uint16_t lid) {
+  auto made = std::make_shared<sim_multicast>();
+  made->qp = qp;
+  made->gid = gid;
+  made->lid = lid;
+  return made;
 }
 
 /// ib_attach_mcast and ib_detach_mcast of the kernel: UD, and a multicast GID (measured).
@@ -199,30 +208,40 @@ int ibv_destroy_ah(ibv_ah* ah) {
 // refused, and the queue pair can never be destroyed (measured on Soft-RoCE, Linux 6.1).
 int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   call c(verb::attach_mcast, qp);
-  if (c.forwarded()) return forward<int>(c, "ibv_attach_mcast", qp, gid, lid);
+  if (c.forwarded()) {
+    const int code = forward<int>(c, "ibv_attach_mcast", qp, gid, lid);
+    if (code == 0 && c.is_seen() && !find_membership(c, qp, *gid, lid)) {
+      const auto made = make_membership(qp, *gid, lid);
+      c.add(made, made.get(), qp->context->device->name, {c.record_of(qp)});
+    }
+    return code;
+  }
   auto* member = c.use<sim_qp>(qp);
   if (!member || c.failing() || !c.given(gid, "gid")) return c.refuse_code();
-  if (find_membership(c, *member, *gid, lid)) return c.concluded();
+  if (find_membership(c, qp, *gid, lid)) return c.concluded();
   if (!can_be_member(*qp, *gid)) return call::from_kernel(EINVAL);
   if (std::none_of(member->groups.begin(), member->groups.end(),
                    [gid](const ibv_gid& g) { return same_gid(g, *gid); }))
     member->groups.push_back(*gid);
   auto& members = member->context->device->multicast_members;
   if (std::find(members.begin(), members.end(), member) == members.end()) members.push_back(member);
-  auto made = std::make_shared<sim_multicast>();
-  made->qp = member;
-  made->gid = *gid;
-  made->lid = lid;
+  const auto made = make_membership(qp, *gid, lid);
   enroll(c, made, made.get(), *member->context->device, {c.record_of(qp)});
   return c.concluded();
 }
 
 int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   call c(verb::detach_mcast, qp);
-  if (c.forwarded()) return forward<int>(c, "ibv_detach_mcast", qp, gid, lid);
+  if (c.forwarded()) {
+    record* const ending = c.is_seen() && gid ? find_membership(c, qp, *gid, lid) : nullptr;
+    if (ending && c.failing()) ending->destroy_injected = true;
+    const int code = forward<int>(c, "ibv_detach_mcast", qp, gid, lid);
+    if (ending && ending->live && code == 0) c.retire(ending->handle);
+    return code;
+  }
   auto* member = c.use<sim_qp>(qp);
   if (!member || !c.given(gid, "gid")) return c.refuse_code();
-  record* membership = find_membership(c, *member, *gid, lid);
+  record* membership = find_membership(c, qp, *gid, lid);
   if (membership && c.failing()) return c.destroy(membership->handle);
   if (c.failing()) return c.refuse_code();
   const auto group = std::find_if(member->groups.begin(), member->groups.end(),

@@ -76,9 +76,10 @@ struct sim_qp {
 };
 
 /// One membership in the kernel's list (drivers/infiniband/core/uverbs_cmd.c), by GID and LID.
+/// Also in front of a real kernel.
 struct sim_multicast {
   static constexpr object_kind kind = object_kind::multicast_membership;
-  sim_qp* qp = nullptr;
+  ibv_qp* qp = nullptr;
   ibv_gid gid{};
   std::uint16_t lid = 0;
 };

@@ -53,8 +53,7 @@ TEST_CASE("forwarding: every kind of object is followed from its making to its e
     const test::every_object all;
     for (std::size_t kind = 0; kind < shim::object_kind_count; ++kind) {
       const auto one = static_cast<object_kind>(kind);
-      // Memberships are the queue pair's, and it has made no descriptor of its own.
-      if (one == object_kind::multicast_membership || one == object_kind::descriptor) continue;
+      if (one == object_kind::descriptor) continue;  // it has made none of its own
       INFO(shim::name(one));
       CHECK(s.live(one) != 0);
     }
@@ -328,6 +327,22 @@ TEST_CASE("forwarding: a thread that sleeps in the real library may wake after t
   sleeper.join();
   CHECK(named == pair->receive_cq.get());
   pair.reset();
+}
+
+TEST_CASE("forwarding: a queue pair cannot go while it is a member of a group") {
+  const std::size_t live = test::really_live();
+  shim::session s{shim::forwarding{}};
+  {
+    test::every_object all;
+    s.expect(finding_kind::destroyed_in_use, "multicast membership#1 of real0");
+    CHECK(ibv_destroy_qp(all.qp.get()) == EBUSY);
+    s.fail(verb::detach_mcast).with(EIO);
+    CHECK_FALSE(all.member.reset());
+    CHECK(s.live(object_kind::multicast_membership) == 1);
+  }
+  CHECK(s.live() == 0);
+  CHECK(test::really_live() == live);
+  CHECK(test::lines(s.finish()).empty());
 }
 
 TEST_CASE("forwarding: a region that was given another protection domain holds that one") {

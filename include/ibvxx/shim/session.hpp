@@ -26,8 +26,8 @@ class session {
   explicit session(const simulated& machine = {}, const session_options& options = {});
   /// Calls go on to the real libibverbs, after the rules have had their say, and what they make is
   /// in the ledger. What only a simulated device can do (completions, events, ports, unplug) throws
-  /// std::logic_error. What was made before the session, and what a direct-verbs library does by
-  /// itself, is not seen.
+  /// std::logic_error. What was made before the session is not in the ledger, and what a
+  /// direct-verbs library does by itself is not seen.
   template <std::same_as<forwarding> Forwarding>  // so that {} is a simulated machine
   explicit session(Forwarding, const session_options& options = {})
       : exceptions_(std::uncaught_exceptions()) {
