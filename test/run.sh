@@ -88,9 +88,9 @@ downstream() {
 }
 
 docs() {
-    # The blocks are compiled with the compiler's own library; a shim of another one does not fit, and nothing is run.
+    # With another standard library than the compiler's own nothing is run: the system's fmt does not fit it.
     shim=''
-    case ${CXXFLAGS-} in *-stdlib=*) ;; *)
+    case "${CXX-} ${CXXFLAGS-}" in *-stdlib=*) ;; *)
         built=$build/plain
         [ -f "$built/build.ninja" ] || built=$build/docs-shim
         shim=$built/src/shim/libibvxx-shim.a

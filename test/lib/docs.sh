@@ -40,16 +40,29 @@ for page in README.md docs/*.md; do
         }' "$page"
 done >"$logs/blocks"
 
+compile() { # ARGUMENT...
+    # shellcheck disable=SC2046 # flags
+    ${CXX:-g++} -std=c++20 -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable -I include \
+        $(pkg-config --cflags libibverbs fmt) "$@"
+}
+
+check() { # FILE
+    if [ -z "$shim" ] || ! grep -q '^int main' "$1"; then
+        compile -fsyntax-only "$1"
+        return
+    fi
+    # shellcheck disable=SC2046 # flags
+    compile -O0 -o "$1.out" "$1" -Wl,--whole-archive "$shim" -Wl,--no-whole-archive \
+        $(pkg-config --libs libibverbs fmt) || return
+    IBVXX_SHIM=simulate "$1.out" || {
+        echo "$1 ended with $?"
+        return 1
+    }
+}
+
 passed=0 failed=0
 while read -r file count; do
-    what=-fsyntax-only
-    [ -z "$shim" ] || ! grep -q '^int main' "$file" || what="-O0 -o $file.out"
-    # shellcheck disable=SC2046,SC2086 # flags
-    if ${CXX:-g++} -std=c++20 $what -Wall -Wextra -Werror -Wno-unused-variable -Wno-unused-but-set-variable \
-        -I include $(pkg-config --cflags libibverbs fmt) "$file" \
-        ${shim:+-Wl,--whole-archive "$shim" -Wl,--no-whole-archive $(pkg-config --libs libibverbs fmt)} >"$file.log" 2>&1 &&
-        { [ "$what" = -fsyntax-only ] || IBVXX_SHIM=simulate "$file.out" >>"$file.log" 2>&1 ||
-            { echo "$file ended with $?" >>"$file.log" && false; }; }; then
+    if check "$file" >"$file.log" 2>&1 </dev/null; then
         passed=$((passed + count))
     else
         failed=$((failed + count))
