@@ -97,7 +97,9 @@ void begin_ambient_session() {
   const std::string_view wanted = mode ? mode : "";
   if (wanted != "simulate") {
     if (!wanted.empty() && wanted != "forward" && wanted != "off")
-      std::fprintf(stderr, "ibvxx-shim: IBVXX_SHIM=%s is none of simulate, forward and off\n",
+      std::fprintf(stderr,
+                   "ibvxx-shim: IBVXX_SHIM=%s is none of simulate, forward and off: calls go to "
+                   "libibverbs\n",
                    mode);
     return;
   }

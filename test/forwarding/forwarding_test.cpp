@@ -12,21 +12,7 @@ namespace {
 
 using shim::finding_kind;
 using shim::object_kind;
-
-/// The real library is as it was before, and nothing was done wrong to it.
-class really_clean {
- public:
-  really_clean() : live_(test::really_live()), found_(test::really_found()) {}
-  really_clean(const really_clean&) = delete;
-  really_clean& operator=(const really_clean&) = delete;
-  ~really_clean() {
-    CHECK(test::really_live() == live_);
-    CHECK(test::really_found() == found_);
-  }
-
- private:
-  std::size_t live_, found_;
-};
+using test::really_clean;
 
 TEST_CASE("forwarding: a context of the real device is in the ledger, object by object") {
   const really_clean check;
@@ -199,6 +185,19 @@ TEST_CASE("forwarding: what was opened in a session is of use after it, by the r
   pair.reset();
 }
 
+TEST_CASE("forwarding: a device opened after its list was freed is found") {
+  shim::session s{shim::forwarding{}};
+  ibv_device** list = ibv_get_device_list(nullptr);
+  ibv_device* const device = list[0];
+  ibv_free_device_list(list);
+  s.expect(finding_kind::use_after_destroy, "after the device list was freed");
+  // The simulation behind has devices that outlive their list, and says the same.
+  const std::size_t found = test::really_found();
+  REQUIRE(unique_context(ibv_open_device(device)).reset());
+  CHECK(test::really_found() == found + 1);
+  CHECK(test::lines(s.finish()).empty());
+}
+
 TEST_CASE("forwarding: destroying what is in use is found, and the real library's answer is told") {
   shim::session s{shim::forwarding{}};
   auto context = or_throw(open_device((*get_device_list())[0]));
@@ -211,68 +210,6 @@ TEST_CASE("forwarding: destroying what is in use is found, and the real library'
   REQUIRE(cq.reset());
   REQUIRE(channel.reset());
   REQUIRE(context.reset());
-  CHECK(test::lines(s.finish()).empty());
-}
-
-TEST_CASE("forwarding: events that were read and not acknowledged are found, and nothing hangs") {
-  const really_clean check;
-  shim::session forwarded(shim::forwarding{}, {.destroy_deadline = std::chrono::milliseconds(1)});
-  test::loopback pair;
-  or_throw(req_notify_cq(pair.receive_cq));
-  pair.send(1);
-  test::raise_really(pair.a.get());
-  ibv_cq* named = nullptr;
-  void* context = nullptr;
-  ibv_async_event event{};
-  REQUIRE(ibv_get_cq_event(pair.channel.get(), &named, &context) == 0);
-  CHECK(named == pair.receive_cq.get());
-  REQUIRE(ibv_get_async_event(pair.context.get(), &event) == 0);
-  CHECK(event.element.qp == pair.a.get());
-  CHECK(forwarded.findings().empty());
-  CHECK(pair.a.reset());
-  CHECK(pair.b.reset());
-  CHECK(pair.receive_cq.reset());
-  const auto findings = forwarded.findings();
-  INFO(test::lines(findings));
-  CHECK(findings.size() == 2);
-  CHECK(test::count(findings, finding_kind::unacknowledged_events) == 2);
-  forwarded.tolerate(finding_kind::leak);
-  static_cast<void>(forwarded.finish());
-}
-
-TEST_CASE("forwarding: one acknowledgement too many is found, and kept from the real library") {
-  const really_clean check;
-  shim::session s(shim::forwarding{}, {.destroy_deadline = std::chrono::milliseconds(1)});
-  {
-    test::loopback pair;
-    or_throw(req_notify_cq(pair.receive_cq));
-    pair.send(1);
-    ibv_cq* named = nullptr;
-    void* context = nullptr;
-    REQUIRE(ibv_get_cq_event(pair.channel.get(), &named, &context) == 0);
-    ibv_ack_cq_events(named, 2);
-    CHECK(test::count(s.findings(), finding_kind::over_acknowledged_events) == 1);
-  }
-  CHECK(s.live() == 0);
-  CHECK(s.finish().size() == 2);  // and the destroy that libibverbs would have hung in
-}
-
-TEST_CASE("forwarding: a thread that sleeps in the real library holds nobody up") {
-  const really_clean check;
-  shim::session s{shim::forwarding{}};
-  {
-    test::loopback pair;
-    or_throw(req_notify_cq(pair.receive_cq));
-    std::thread sleeper([&pair] {
-      ibv_cq* named = nullptr;
-      void* context = nullptr;
-      if (ibv_get_cq_event(pair.channel.get(), &named, &context) == 0) ibv_ack_cq_events(named, 1);
-    });
-    while (s.calls(verb::get_cq_event) == 0) std::this_thread::yield();
-    pair.send(1);
-    sleeper.join();
-    CHECK(s.calls(verb::ack_cq_events) == 1);
-  }
   CHECK(test::lines(s.finish()).empty());
 }
 
@@ -306,29 +243,6 @@ TEST_CASE("forwarding: extended queues are followed through their own operations
   objects.reset();
 }
 
-TEST_CASE("forwarding: a thread that sleeps in the real library may wake after the session") {
-  const really_clean check;
-  std::optional<test::loopback> pair;
-  ibv_cq* named = nullptr;
-  std::thread sleeper;
-  {
-    shim::session s{shim::forwarding{}};
-    pair.emplace();
-    or_throw(req_notify_cq(pair->receive_cq));
-    sleeper = std::thread([&] {
-      void* context = nullptr;
-      if (ibv_get_cq_event(pair->channel.get(), &named, &context) == 0) ibv_ack_cq_events(named, 1);
-    });
-    while (s.calls(verb::get_cq_event) == 0) std::this_thread::yield();
-    s.tolerate(finding_kind::leak);
-    CHECK(test::lines(s.finish()).empty());
-  }
-  pair->send(1);
-  sleeper.join();
-  CHECK(named == pair->receive_cq.get());
-  pair.reset();
-}
-
 TEST_CASE("forwarding: a queue pair cannot go while it is a member of a group") {
   const std::size_t live = test::really_live();
   shim::session s{shim::forwarding{}};
@@ -359,25 +273,6 @@ TEST_CASE("forwarding: a region that was given another protection domain holds t
     CHECK(s.findings().empty());
     REQUIRE(mr.reset());
     CHECK(second.reset());
-  }
-  CHECK(test::lines(s.finish()).empty());
-}
-
-TEST_CASE("forwarding: another thread may acknowledge while the destroy waits") {
-  const really_clean check;
-  shim::session s(shim::forwarding{}, {.destroy_deadline = std::chrono::seconds(20)});
-  {
-    test::loopback pair;
-    or_throw(req_notify_cq(pair.receive_cq));
-    pair.send(1);
-    ibv_cq* named = nullptr;
-    void* context = nullptr;
-    REQUIRE(ibv_get_cq_event(pair.channel.get(), &named, &context) == 0);
-    std::thread other([named] { ibv_ack_cq_events(named, 1); });
-    REQUIRE(pair.a.reset());
-    REQUIRE(pair.b.reset());
-    CHECK(pair.receive_cq.reset());
-    other.join();
   }
   CHECK(test::lines(s.finish()).empty());
 }
@@ -478,27 +373,6 @@ TEST_CASE("forwarding: what only a simulated device can do is refused, with the 
     CHECK_THROWS_AS(s.hold_completions(pair.send_cq.get()), std::logic_error);
     CHECK_THROWS_AS(s.completion_vector(pair.send_cq.get()), std::logic_error);
     CHECK_THROWS_AS(s.fail(verb::query_port).unplug("real0"), std::logic_error);
-  }
-  CHECK(test::lines(s.finish()).empty());
-}
-
-TEST_CASE("forwarding: threads register memory side by side, and none waits in another's call") {
-  const really_clean check;
-  shim::session s{shim::forwarding{}};
-  {
-    auto context = or_throw(open_device((*get_device_list())[0]));
-    auto pd = or_throw(alloc_pd(context));
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t)
-      threads.emplace_back([&pd] {
-        std::byte memory[64] = {};
-        for (int i = 0; i < 100; ++i)
-          if (auto mr = reg_mr(pd, std::span(memory), IBV_ACCESS_LOCAL_WRITE))
-            or_throw(mr->reset());
-      });
-    for (std::thread& one : threads) one.join();
-    CHECK(s.calls(verb::dereg_mr) == 400);
-    CHECK(s.live(object_kind::mr) == 0);
   }
   CHECK(test::lines(s.finish()).empty());
 }

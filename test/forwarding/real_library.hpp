@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "catch.hpp"
+
 namespace ibvxx::test {
 
 /// A function of the library that libibverbs.so.1 is in this process.
@@ -39,5 +41,20 @@ inline void raise_really(void* qp) {
   static auto* const ask = of_real_library<void(void*)>("real_library_raise");
   ask(qp);
 }
+
+/// The real library is as it was before, and nothing was done wrong to it.
+class really_clean {
+ public:
+  really_clean() : live_(test::really_live()), found_(test::really_found()) {}
+  really_clean(const really_clean&) = delete;
+  really_clean& operator=(const really_clean&) = delete;
+  ~really_clean() {
+    CHECK(test::really_live() == live_);
+    CHECK(test::really_found() == found_);
+  }
+
+ private:
+  std::size_t live_, found_;
+};
 
 }  // namespace ibvxx::test

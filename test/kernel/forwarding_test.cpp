@@ -10,18 +10,6 @@ using shim::finding_kind;
 using shim::object_kind;
 using test::nothing_left;
 
-namespace {
-
-/// Reads a completion event, which the device raises in its own time.
-ibv_cq* next_event(const test::loopback& pair) {
-  ibv_cq* named = nullptr;
-  void* context = nullptr;
-  REQUIRE(ibv_get_cq_event(pair.channel.get(), &named, &context) == 0);
-  return named;
-}
-
-}  // namespace
-
 TEST_CASE(
     "kernel: a session that forwards follows what the real library makes, and is not in the way") {
   const nothing_left check;
@@ -34,7 +22,7 @@ TEST_CASE(
     CHECK(s.live(object_kind::qp) == 2);
     or_throw(req_notify_cq(pair.receive_cq));
     pair.send(42);
-    ibv_cq* const named = next_event(pair);
+    ibv_cq* const named = pair.next_event();
     CHECK(named == pair.receive_cq.get());
     ibv_ack_cq_events(named, 1);
     ibv_wc done[2];
@@ -79,7 +67,7 @@ TEST_CASE("kernel: a destroy for which libibverbs would wait for ever is found i
     test::loopback pair;
     or_throw(req_notify_cq(pair.receive_cq));
     pair.send(1);
-    static_cast<void>(next_event(pair));
+    static_cast<void>(pair.next_event());
   }
   CHECK(s.live() == 0);
   const auto findings = s.finish();
@@ -95,7 +83,7 @@ TEST_CASE("kernel: an acknowledgement too many is found, and the destroy does no
     test::loopback pair;
     or_throw(req_notify_cq(pair.receive_cq));
     pair.send(1);
-    ibv_ack_cq_events(next_event(pair), 2);
+    ibv_ack_cq_events(pair.next_event(), 2);
   }
   CHECK(s.live() == 0);
   const auto findings = s.finish();

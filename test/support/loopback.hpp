@@ -28,6 +28,15 @@ struct loopback {
     connect(b, from_b, from_a);
   }
 
+  /// Waits for the next completion event and reads it, unacknowledged: the queue that it names.
+  [[nodiscard]] ibv_cq* next_event() const {
+    ibv_cq* named = nullptr;
+    void* queue_context = nullptr;
+    if (::ibv_get_cq_event(channel.get(), &named, &queue_context) != 0)
+      or_throw(result<void>(failure(error(verb::get_cq_event, errno))));
+    return named;
+  }
+
   /// One message from a to b.
   void send(std::uint64_t wr_id) {
     ibv_sge piece{reinterpret_cast<std::uint64_t>(memory), 16, region->lkey};

@@ -1,0 +1,60 @@
+// What takes the place of a real context's operations: contexts that no provider of today makes.
+#include "forwarding.hpp"
+#include "suite.hpp"
+
+namespace ibvxx::forwarding_operations_test {
+namespace {
+
+int poll(ibv_cq*, int, ibv_wc*) {
+  return 0;
+}
+int destroy_counters(ibv_counters*) {
+  return 0;
+}
+int modify_cq(ibv_cq*, ibv_modify_cq_attr*) {
+  return 0;
+}
+
+TEST_CASE("forwarding: an operation that the provider does not have stays one that it has not") {
+  verbs_context real{};
+  real.sz = sizeof real;
+  real.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  real.context.ops.poll_cq = &poll;
+  real.modify_cq = &modify_cq;
+  shim::intercept_operations(real.context);
+  CHECK(real.context.ops.poll_cq != &poll);
+  CHECK(real.modify_cq != &modify_cq);
+  CHECK(shim::original_operations(real.context).modify_cq == &modify_cq);
+  CHECK(shim::original_operations(real.context).context.ops.poll_cq == &poll);
+  CHECK(real.context.ops.req_notify_cq == nullptr);
+  CHECK(real.alloc_td == nullptr);
+}
+
+TEST_CASE("forwarding: what lies before an older library's context is not looked at") {
+  verbs_context real{};
+  real.sz = sizeof real - offsetof(verbs_context, modify_cq);  // the first that it has
+  real.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  real.destroy_counters = &destroy_counters;  // what happens to be there
+  real.modify_cq = &modify_cq;
+  shim::intercept_operations(real.context);
+  CHECK(real.destroy_counters == &destroy_counters);
+  CHECK(real.modify_cq != &modify_cq);
+}
+
+TEST_CASE("forwarding: a context without extensions has its old operations replaced") {
+  verbs_context real{};
+  real.context.ops.poll_cq = &poll;
+  real.modify_cq = &modify_cq;  // not its own
+  shim::intercept_operations(real.context);
+  CHECK(real.context.ops.poll_cq != &poll);
+  CHECK(real.modify_cq == &modify_cq);
+}
+
+TEST_CASE("forwarding: an object's function that is not there is not put there") {
+  ibv_cq_ex cq{};
+  CHECK(shim::replace(cq.start_poll, [](ibv_cq_ex*, ibv_poll_cq_attr*) { return 0; }) == nullptr);
+  CHECK(cq.start_poll == nullptr);
+}
+
+}  // namespace
+}  // namespace ibvxx::forwarding_operations_test
