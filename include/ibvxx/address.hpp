@@ -25,7 +25,7 @@ namespace impl {
 /// After an address could not be made or resolved: which of its indices the device has not.
 [[gnu::cold]] inline void explain_address(error& e, ibv_context* context,
                                           const ibv_ah_attr& address) noexcept {
-  const ibvxx::detail::errno_keeper keep;
+  const ibvxx::detail::errno_guard keep;
   ibv_device_attr device;
   ibv_port_attr port;
   if (::ibv_query_device(context, &device) == 0 &&

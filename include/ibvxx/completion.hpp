@@ -48,7 +48,7 @@ namespace impl {
 /// After ibv_create_cq failed: which of its arguments the device would not have.
 [[gnu::cold]] inline void explain_cq_limits(error& e, ibv_context* context, long long cqe,
                                             long long comp_vector) noexcept {
-  const ibvxx::detail::errno_keeper keep;
+  const ibvxx::detail::errno_guard keep;
   ibv_device_attr device;
   if (comp_vector < 0 || comp_vector >= context->num_comp_vectors)
     e.explain("comp_vector %lld is outside 0..%d", comp_vector, context->num_comp_vectors - 1);
@@ -144,7 +144,7 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   error e(verb::resize_cq, code == -1 ? errno : code);
   e.on(cq->context);
   ibv_device_attr device;
-  const detail::errno_keeper keep;
+  const detail::errno_guard keep;
   if (!impl::blames_sizes(e) || ::ibv_query_device(cq->context, &device) != 0 ||
       cqe <= device.max_cqe)
     e.explain("from cqe %d to %d", cq->cqe, cqe);

@@ -446,7 +446,7 @@ class rdma_context {
 
   void destroy_or_report() noexcept {
     if (!resources_.device) return;
-    const detail::errno_keeper keep;
+    const detail::errno_guard keep;
     qps_.shut();
     const auto failed = [this](const error& e) { return resources_.report(e); };
     qps_.destroy([this] { drain(); }, failed);

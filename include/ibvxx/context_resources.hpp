@@ -114,7 +114,7 @@ struct context_resources {
   /// alive, rather than pulled from under its children. errno is kept.
   template <class Users>
   void destroy_or_report(const Users& users) noexcept {
-    const ibvxx::detail::errno_keeper keep;
+    const ibvxx::detail::errno_guard keep;
     destroy(users, [this](const error& e) { return report(e); });
     static_cast<void>(notification_cq.release());
     for (unique_cq& cq : cqs) static_cast<void>(cq.release());

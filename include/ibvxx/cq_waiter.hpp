@@ -29,7 +29,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 class cq_waiter {
  public:
   enum class outcome : std::uint8_t { completions, timeout, stopped };
-  struct answer {
+  struct wait_result {
     outcome what = outcome::timeout;
     std::size_t queue = 0;  ///< index of the queue that the completions come from
     std::size_t count = 0;  ///< how many were written
@@ -62,8 +62,8 @@ class cq_waiter {
   /// Returns up to `completions.size()` completions of one queue as soon as there are any; or says
   /// that the time is over or stop() was called. The queues take turns. `timeout` is in
   /// milliseconds; 0 polls once, after arming.
-  [[nodiscard]] result<answer> wait(std::span<ibv_wc> completions,
-                                    std::chrono::milliseconds timeout = forever) noexcept {
+  [[nodiscard]] result<wait_result> wait(std::span<ibv_wc> completions,
+                                         std::chrono::milliseconds timeout = forever) noexcept {
     if (completions.empty())
       return failure(
           error(verb::poll_cq, EINVAL).on(channel_->context).explain("completions is empty"));
@@ -87,8 +87,8 @@ class cq_waiter {
       }
       auto woken = sleep(milliseconds);
       if (!woken) return failure(woken.error());
-      if (*woken == wake::stopped) return answer{outcome::stopped, 0, 0};
-      if (*woken == wake::nothing && milliseconds == 0) return answer{};
+      if (*woken == wake::stopped) return wait_result{outcome::stopped, 0, 0};
+      if (*woken == wake::nothing && milliseconds == 0) return wait_result{};
       if (auto found = poll_all(completions); !found || found->what != outcome::timeout)
         return found;
     }
@@ -115,15 +115,15 @@ class cq_waiter {
 
   cq_waiter() noexcept = default;
 
-  [[nodiscard]] result<answer> poll_all(std::span<ibv_wc> completions) noexcept {
+  [[nodiscard]] result<wait_result> poll_all(std::span<ibv_wc> completions) noexcept {
     for (std::size_t i = 0; i < queues_.size(); ++i) {
       const std::size_t index = next_;
       next_ = next_ + 1 < queues_.size() ? next_ + 1 : 0;
       auto taken = poll_cq(queues_[index].cq, completions);
       if (!taken) return failure(taken.error());
-      if (*taken != 0) return answer{outcome::completions, index, *taken};
+      if (*taken != 0) return wait_result{outcome::completions, index, *taken};
     }
-    return answer{};
+    return wait_result{};
   }
 
   /// True when a queue was armed that was not before.

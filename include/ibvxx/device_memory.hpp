@@ -42,7 +42,7 @@ using unique_imported_dm = unique_handle<ibv_dm*, imported_dm_deleter>;
   auto dm = impl::obtain<unique_dm>(
       call, context.get(), [&]() noexcept { return ::ibv_alloc_dm(context.get(), &attributes); });
   if (!dm && dm.error().code() != EOPNOTSUPP) {
-    const detail::errno_keeper keep;
+    const detail::errno_guard keep;
     ibv_device_attr_ex device{};
     const bool known = ::ibv_query_device_ex(context.get(), nullptr, &device) == 0;
     if (!known ||

@@ -148,7 +148,7 @@ inline void describe_by(fixed_text<88>& text, const gid_candidate& candidate,
 /// usable.
 inline void assess(gid_candidate& candidate, const gid_policy& policy, bool infiniband,
                    network_device_namer namer) noexcept {
-  const detail::errno_keeper keep;
+  const detail::errno_guard keep;
   if (candidate.entry.ndev_ifindex != 0) {
     char found[IF_NAMESIZE] = {};
     if (namer(candidate.entry.ndev_ifindex, found))

@@ -12,12 +12,12 @@
 namespace ibvxx::detail {
 
 /// Puts errno back when it goes: a hint asks questions of its own.
-class errno_keeper {
+class errno_guard {
  public:
-  errno_keeper() noexcept : saved_(errno) {}
-  errno_keeper(const errno_keeper&) = delete;
-  errno_keeper& operator=(const errno_keeper&) = delete;
-  ~errno_keeper() { errno = saved_; }
+  errno_guard() noexcept : saved_(errno) {}
+  errno_guard(const errno_guard&) = delete;
+  errno_guard& operator=(const errno_guard&) = delete;
+  ~errno_guard() { errno = saved_; }
 
  private:
   int saved_;
@@ -26,7 +26,7 @@ class errno_keeper {
 /// True when the process has no descriptor left. Asked of the kernel directly, since libibverbs
 /// reports this as ENOSYS from ibv_get_device_list and ibv_open_device (measured, rdma-core 44).
 [[nodiscard, gnu::cold]] inline bool at_descriptor_limit() noexcept {
-  const errno_keeper keep;
+  const errno_guard keep;
   const long fd = ::syscall(SYS_openat, AT_FDCWD, "/", O_RDONLY | O_CLOEXEC | O_PATH, 0);
   if (fd < 0) return errno == EMFILE || errno == ENFILE;
   ::syscall(SYS_close, fd);
@@ -36,7 +36,7 @@ class errno_keeper {
 /// EMFILE and ENFILE: the limit that was met. By now there may be room again, freed by the
 /// unwinding inside libibverbs.
 [[gnu::cold]] inline void explain_descriptor_limit(error& e) noexcept {
-  const errno_keeper keep;
+  const errno_guard keep;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0)
     e.explain("no descriptor left: RLIMIT_NOFILE is %llu",
@@ -65,7 +65,7 @@ class errno_keeper {
 /// ENOMEM: the locked-memory limit and the first port that is not active. Some providers say ENOMEM
 /// for either.
 [[gnu::cold]] inline void explain_no_memory(error& e, ibv_context* context) noexcept {
-  const errno_keeper keep;
+  const errno_guard keep;
   rlimit limit{};
   if (::getrlimit(RLIMIT_MEMLOCK, &limit) == 0) {
     if (limit.rlim_cur == RLIM_INFINITY)
@@ -89,7 +89,7 @@ class errno_keeper {
 /// second place when it is refused the first and then reports that search's errno (ENOENT where
 /// /dev/char is not populated; measured, rdma-core 44), so the node itself is asked.
 [[gnu::cold]] inline void explain_permission(error& e, const char* uverbs_name) noexcept {
-  const errno_keeper keep;
+  const errno_guard keep;
   char node[sizeof "/dev/infiniband/" + IBV_SYSFS_NAME_MAX];
   std::snprintf(node, sizeof node, "/dev/infiniband/%s", uverbs_name);
   const bool refused = ::faccessat(AT_FDCWD, node, R_OK | W_OK, AT_EACCESS) != 0 &&

@@ -28,7 +28,7 @@
 #include <ibvxx/memory.hpp>
 #include <ibvxx/memory_registry.hpp>
 #include <ibvxx/memory_window.hpp>
-#include <ibvxx/newest.hpp>
+#include <ibvxx/optional_verbs.hpp>
 #include <ibvxx/owner_registry.hpp>
 #include <ibvxx/posting.hpp>
 #include <ibvxx/qp_address.hpp>

@@ -22,7 +22,7 @@ class memory_registry {
   /// Closes. What fails to go is handed to the teardown handler and left alive, as its protection
   /// domain then is. Keeps errno.
   ~memory_registry() {
-    const detail::errno_keeper keep;
+    const detail::errno_guard keep;
     close(&detail::report_and_keep);
     abandon();
   }

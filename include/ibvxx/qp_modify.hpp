@@ -26,7 +26,7 @@ struct real_state {
 
 /// The state that the kernel has, which libibverbs then has too; UNKNOWN where it does not say.
 [[nodiscard, gnu::cold]] inline real_state ask_state(ibv_qp* qp) noexcept {
-  const detail::errno_keeper keep;
+  const detail::errno_guard keep;
   ibv_qp_attr attributes{};
   ibv_qp_init_attr initial{};
   if (::ibv_query_qp(qp, &attributes, IBV_QP_STATE, &initial) != 0) return {};
@@ -37,7 +37,7 @@ struct real_state {
 /// has, or does not fit another. At most one is named.
 [[gnu::cold]] inline void explain_qp_values(error& e, ibv_qp* qp, const ibv_qp_attr& attributes,
                                             int mask) noexcept {
-  const detail::errno_keeper keep;
+  const detail::errno_guard keep;
   ibv_device_attr device;
   if (::ibv_query_device(qp->context, &device) != 0) return;
   const auto above = [&](int attribute, const char* field, int value, int limit) {

@@ -53,7 +53,7 @@ template <class Attributes>
 /// After a creation failed: the size above the device's limit, or all of them.
 [[gnu::cold]] inline void explain_qp_sizes(error& e, ibv_context* context, const ibv_qp_cap& asked,
                                            ibv_qp_type type) noexcept {
-  const ibvxx::detail::errno_keeper keep;
+  const ibvxx::detail::errno_guard keep;
   ibv_device_attr device;
   if (blames_sizes(e) && ::ibv_query_device(context, &device) == 0 &&
       explain_excess(e, {{"max_send_wr", asked.max_send_wr, device_limit(device.max_qp_wr)},

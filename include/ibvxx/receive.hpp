@@ -44,7 +44,7 @@ namespace impl {
 /// After a creation or change failed: the size above the device's limit, or both.
 [[gnu::cold]] inline void explain_srq_sizes(error& e, ibv_context* context, std::uint32_t max_wr,
                                             std::uint32_t max_sge) noexcept {
-  const ibvxx::detail::errno_keeper keep;
+  const ibvxx::detail::errno_guard keep;
   ibv_device_attr device;
   if (blames_sizes(e) && ::ibv_query_device(context, &device) == 0 &&
       explain_excess(e, {{"max_wr", max_wr, device_limit(device.max_srq_wr)},

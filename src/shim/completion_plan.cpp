@@ -12,9 +12,9 @@ std::string describe(const completion_rule& rule) {
   return rule.times == 1 ? text + ", once" : text + ", " + std::to_string(rule.times) + " times";
 }
 
-void completion_plan::forgive() noexcept {
-  for (completion_rule& rule : rules_) rule.forgiven = true;
-  for (completion_hold& hold : holds_) hold.forgiven = true;
+void completion_plan::clear_rules() noexcept {
+  for (completion_rule& rule : rules_) rule.cleared = true;
+  for (completion_hold& hold : holds_) hold.cleared = true;
 }
 
 std::uint32_t completion_plan::decide(const sim_qp& qp, bool receives,
@@ -23,7 +23,7 @@ std::uint32_t completion_plan::decide(const sim_qp& qp, bool receives,
   std::uint32_t number = 0;
   for (completion_rule& rule : rules_) {
     ++number;
-    if (rule.forgiven || rule.qp != &qp || rule.receives != receives) continue;
+    if (rule.cleared || rule.qp != &qp || rule.receives != receives) continue;
     if (!rule.any_opcode && rule.opcode != opcode) continue;
     ++rule.seen;
     if (decided == 0 && rule.seen >= rule.nth && rule.seen - rule.nth < rule.times)

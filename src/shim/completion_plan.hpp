@@ -27,7 +27,7 @@ struct completion_rule {
   bool lost = false;
   std::uint64_t seen = 0;  ///< matching requests so far
   std::uint64_t fired = 0;
-  bool forgiven = false;
+  bool cleared = false;
 };
 
 /// "send on QP#1 of sim0, matching request 2 -> IBV_WC_RETRY_EXC_ERR, once".
@@ -37,7 +37,7 @@ struct completion_rule {
 struct completion_hold {
   std::string title{};
   std::uint64_t held = 0;
-  bool forgiven = false;
+  bool cleared = false;
 };
 
 /// Not synchronised: whoever holds the engine's lock may use it. Rules are known by numbers from 1
@@ -51,7 +51,7 @@ class completion_plan {
     return static_cast<std::uint32_t>(holds_.size());
   }
   /// Takes back all rules; what is kept back stays so.
-  void forgive() noexcept;
+  void clear_rules() noexcept;
 
   /// The rule for this request, or 0. Every matching rule counts it; the oldest that is due
   /// decides.
@@ -62,7 +62,7 @@ class completion_plan {
     if (number == 0) [[likely]]
       return nullptr;
     completion_rule& rule = rules_[number - 1];
-    return rule.forgiven ? nullptr : &rule;
+    return rule.cleared ? nullptr : &rule;
   }
   [[nodiscard]] completion_hold& held(std::uint32_t number) noexcept { return holds_[number - 1]; }
 

@@ -51,41 +51,41 @@ std::atomic<int> region_count{0};
 
 /// Objects of sessions that ended. Bounded: the oldest are forgotten, and a use of those is not
 /// recognised any more.
-class graveyard {
+class retired_objects {
  public:
-  void bury(const ledger& objects) {
+  void retire(const ledger& objects) {
     for (const record& object : objects.records()) {
       if (!object.storage) continue;
       if (object.kind == object_kind::context)
         static_cast<sim_context*>(object.storage.get())->close_descriptors();
       if (object.kind == object_kind::comp_channel)
         static_cast<sim_comp_channel*>(object.storage.get())->close_descriptor();
-      graves_[object.handle] = {object.title, object.storage};
+      objects_[object.handle] = {object.title, object.storage};
       order_.push_back(object.handle);
     }
     while (order_.size() > capacity) {
-      graves_.erase(order_.front());
+      objects_.erase(order_.front());
       order_.pop_front();
     }
   }
   [[nodiscard]] const std::string* find(const void* handle) const {
-    const auto found = graves_.find(handle);
-    return found == graves_.end() ? nullptr : &found->second.title;
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : &found->second.title;
   }
 
  private:
   static constexpr std::size_t capacity = 4096;
-  struct grave {
+  struct retired_object {
     std::string title;
     std::shared_ptr<void> storage;
   };
-  std::unordered_map<const void*, grave> graves_;
+  std::unordered_map<const void*, retired_object> objects_;
   std::deque<const void*> order_;
 };
 
-graveyard& buried() {
-  static auto* yard = new graveyard;
-  return *yard;
+retired_objects& retired() {
+  static auto* objects = new retired_objects;
+  return *objects;
 }
 
 /// IBVXX_SHIM=simulate: a program without a session of its own sees one simulated device. With
@@ -143,10 +143,10 @@ void count_region(int by) noexcept {
   region_count.fetch_add(by, std::memory_order_relaxed);
 }
 
-unseen::unseen() noexcept {
+suppress_interception::suppress_interception() noexcept {
   ++depth;
 }
-unseen::~unseen() {
+suppress_interception::~suppress_interception() {
   --depth;
 }
 
@@ -160,16 +160,16 @@ void begin(std::unique_ptr<session_state> state) {
 }
 
 void end() noexcept {
-  const unseen quiet;
+  const suppress_interception quiet;
   const std::lock_guard lock(engine_lock());
   session_flag = simulation_flag = false;
   watched_threads().turn(false);
   region_count = 0;
-  buried().bury(current->objects);
+  retired().retire(current->objects);
   current.reset();
 }
 
-access look() {
+access lock_session() {
   std::unique_lock lock(engine_lock());
   if (!current) throw std::logic_error("the shim session has ended");
   return {std::move(lock), *current};
@@ -210,7 +210,7 @@ call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
       state_->trace.push_back({index_, v, object, subject, 0});
     }
     // The real library must not be given what a simulation made.
-    stale_ = state_->forwarding && !subject && object && buried().find(object);
+    stale_ = state_->forwarding && !subject && object && retired().find(object);
     if (fault_.action) {
       unlock();
       {
@@ -229,7 +229,7 @@ call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
     return;
   }
   if (object) {
-    if (const std::string* title = buried().find(object)) {
+    if (const std::string* title = retired().find(object)) {
       stale_ = true;
       std::fprintf(stderr, "ibvxx-shim: %s on %s after its session ended\n", name(v),
                    title->c_str());
@@ -272,7 +272,8 @@ void call::watch(const void* object) noexcept {
   if (!scope) return;
   for (const thread_watch::visit& other : watched_threads().others()) {
     const record* met = state_->objects.find(other.object);
-    if (!met || thread_scope_of(*met) != scope || !state_->crowded.insert(scope).second) continue;
+    if (!met || thread_scope_of(*met) != scope || !state_->reported_races.insert(scope).second)
+      continue;
     found(finding_kind::wrong_thread,
           here() + " on " + own->title + " while another thread is in " + name(other.call) +
               " on " + (met == own ? "it" : met->title) + ", though " +
@@ -304,8 +305,8 @@ void call::refuse_handle(object_kind kind, const void* handle, const record* obj
   } else if (object->kind != kind) {
     found(finding_kind::wrong_kind,
           here() + " was given " + object->title + " where a " + name(kind) + " belongs");
-  } else if (ending && object->half_gone) {
-    half_gone_ = true;  // trying again was right, and is of no use
+  } else if (ending && object->destroyed_but_reported_failure) {
+    destroyed_but_reported_failure_ = true;  // trying again was right, and is of no use
   } else {
     found(ending ? finding_kind::double_destroy : finding_kind::use_after_destroy,
           here() + " on " + object->title + ", " + origin(*object) + ", destroyed by call " +
@@ -345,7 +346,7 @@ void call::destroy_regardless(const void* handle) noexcept {
 void call::retire(const void* handle) noexcept {
   record& object = *state_->objects.find(handle);
   if (!object.live) return;  // by another thread, while this one waited
-  object.half_gone = fault_.fails && fault_.after_effect;
+  object.destroyed_but_reported_failure = fault_.fails && fault_.after_effect;
   if (object.kind == object_kind::context && lost(handle))
     state_->objects.retire_tree(object, index_);
   else

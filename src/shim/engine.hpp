@@ -58,7 +58,7 @@ struct session_state {
   std::condition_variable acknowledged{};
   std::condition_variable released{};  // a queue that one thread had to itself for a while
 
-  std::set<const void*> crowded{};  // where two threads met, each told of once
+  std::set<const void*> reported_races{};  // where two threads met, each told of once
 
   void apply(const session_options& options);
   [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
@@ -84,7 +84,7 @@ struct access {
   std::unique_lock<std::mutex> lock;
   session_state& state;
 };
-[[nodiscard]] access look();
+[[nodiscard]] access lock_session();
 
 /// The session in force, for whoever has its lock already.
 [[nodiscard]] session_state& locked() noexcept;
@@ -100,12 +100,12 @@ struct access {
 void count_region(int by) noexcept;
 
 /// While it lives, calls of this thread are not seen: the shim's own.
-class unseen {
+class suppress_interception {
  public:
-  unseen() noexcept;
-  unseen(const unseen&) = delete;
-  unseen& operator=(const unseen&) = delete;
-  ~unseen();
+  suppress_interception() noexcept;
+  suppress_interception(const suppress_interception&) = delete;
+  suppress_interception& operator=(const suppress_interception&) = delete;
+  ~suppress_interception();
 };
 
 }  // namespace engine
@@ -121,7 +121,7 @@ class call {
  public:
   call(verb v, const void* object) noexcept;
   /// A look at the session in the middle of something that is counted elsewhere.
-  enum class part { of_another };
+  enum class part { uncounted };
   call(verb v, part) noexcept;
   call(const call&) = delete;
   call& operator=(const call&) = delete;
@@ -243,7 +243,7 @@ class call {
 
   /// What a refused call returns, by convention: the injected errno, else `otherwise`.
   [[nodiscard]] int refuse_code(int otherwise = EINVAL) const noexcept {
-    return failing() ? fault_.code : half_gone_ ? ENOENT : otherwise;
+    return failing() ? fault_.code : destroyed_but_reported_failure_ ? ENOENT : otherwise;
   }
   [[nodiscard]] std::nullptr_t refuse_pointer(int otherwise = EINVAL) const noexcept {
     errno = refuse_code(otherwise);
@@ -292,7 +292,8 @@ class call {
   const void* object_ = nullptr;
   record* subject_ = nullptr;  // of the object, if the ledger has it
   bool stale_ = false;         // the object is of an earlier session, and none simulates it now
-  bool half_gone_ = false;     // the object's destroy took effect and reported a failure
+  bool destroyed_but_reported_failure_ =
+      false;  // the object's destroy took effect and reported a failure
   bool watched_ = false;
   bool refused_ = false;
   decision fault_{};

@@ -35,7 +35,7 @@ constexpr words dictionary[] = {
     {finding_kind::unbalanced_batch, "unbalanced batch",
      "end what was begun, on every path, and begin nothing twice"},
     {finding_kind::unfired_rule, "unfired rule",
-     "let the test make the call, or take the rule back with forgive()"},
+     "let the test make the call, or take the rule back with clear_rules()"},
     {finding_kind::wrong_thread, "wrong thread",
      "give each thread its own objects, or serialise their use"},
     {finding_kind::wrong_state, "wrong state",

@@ -225,7 +225,7 @@ bool call::is_admitted() noexcept {
           here() + " on " + subject_->title + " while it is used by " +
               state_->objects.children_of(*subject_),
           subject_);
-  settle(*this, *subject_);
+  wait_for_acks(*this, *subject_);
   acknowledge_rest(*subject_);
   return true;
 }
@@ -244,7 +244,7 @@ void call::moved_to(const void* object, const void* pd) noexcept {
 void call::carried_out(const void* made) noexcept {
   if (!made) {
     if (!ends_its_object(verb_) || !subject_ || !subject_->live) return;
-    subject_->half_gone = fault_.fails && fault_.after_effect;
+    subject_->destroyed_but_reported_failure = fault_.fails && fault_.after_effect;
     state_->objects.retire(*subject_, index_);
     return;
   }
@@ -263,10 +263,10 @@ void call::carried_out(const void* made) noexcept {
 }
 
 void destroy_leftovers() {
-  const engine::unseen quiet;
+  const engine::suppress_interception quiet;
   std::vector<std::pair<object_kind, void*>> left;
   {
-    const auto seen = engine::look();
+    const auto seen = engine::lock_session();
     for (const record& object : seen.state.objects.records()) {
       if (!object.live) continue;
       acknowledge_rest(const_cast<record&>(object));

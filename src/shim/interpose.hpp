@@ -32,24 +32,24 @@ inline bool fill_gid_entry(const port_description& port, std::uint32_t number, s
 
 /// Writes down a new object, and counts it among its device's.
 template <class Sim>
-record& enroll(call& c, const std::shared_ptr<Sim>& made, const void* handle, sim_device& device,
-               std::span<record* const> parents) {
+record& record_object(call& c, const std::shared_ptr<Sim>& made, const void* handle,
+                      sim_device& device, std::span<record* const> parents) {
   record& object = c.add(made, handle, device.described.name, parents);
-  object.population = &device.population[static_cast<std::size_t>(Sim::kind)];
-  ++*object.population;
+  object.live_counts = &device.live_counts[static_cast<std::size_t>(Sim::kind)];
+  ++*object.live_counts;
   object.lost = &device.lost;
   return object;
 }
 template <class Sim>
-record& enroll(call& c, const std::shared_ptr<Sim>& made, const void* handle, sim_device& device,
-               std::initializer_list<record*> parents) {
-  return enroll(c, made, handle, device, std::span(parents.begin(), parents.size()));
+record& record_object(call& c, const std::shared_ptr<Sim>& made, const void* handle,
+                      sim_device& device, std::initializer_list<record*> parents) {
+  return record_object(c, made, handle, device, std::span(parents.begin(), parents.size()));
 }
 
 /// Whether the device holds as many objects of a kind as it can.
 [[nodiscard]] inline bool is_full(const sim_device& device, object_kind kind, int limit) noexcept {
   return limit >= 0 &&
-         device.population[static_cast<std::size_t>(kind)] >= static_cast<unsigned>(limit);
+         device.live_counts[static_cast<std::size_t>(kind)] >= static_cast<unsigned>(limit);
 }
 
 /// The number by which the kernel would know what this call makes.
@@ -88,6 +88,6 @@ void install_flow_operations(verbs_context& context) noexcept;
 
 /// The same for a real object that was just made.
 void intercept_polling(ibv_cq_ex& cq);
-void intercept_building(ibv_qp& real);
+void intercept_wr_api(ibv_qp& real);
 
 }  // namespace ibvxx::shim

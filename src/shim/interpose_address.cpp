@@ -125,7 +125,7 @@ ibv_ah* make_address(call& c, sim_pd& owner, ibv_pd* pd, const ibv_ah_attr& attr
   made->verbs.context = pd->context;
   made->verbs.pd = pd;
   made->verbs.handle = handle_of(c);
-  enroll(c, made, &made->verbs, *owner.context->device, {c.record_of(pd)});
+  record_object(c, made, &made->verbs, *owner.context->device, {c.record_of(pd)});
   return &made->verbs;
 }
 
@@ -226,7 +226,7 @@ int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   auto& members = member->context->device->multicast_members;
   if (std::find(members.begin(), members.end(), member) == members.end()) members.push_back(member);
   const auto made = make_membership(qp, *gid, lid);
-  enroll(c, made, made.get(), *member->context->device, {c.record_of(qp)});
+  record_object(c, made, made.get(), *member->context->device, {c.record_of(qp)});
   return c.concluded();
 }
 

@@ -33,7 +33,7 @@ namespace {
 void release(void* memory) noexcept {
   // Requests may name it still.
   if (memory && ibvxx::shim::engine::has_regions()) [[unlikely]] {
-    ibvxx::shim::call c(ibvxx::verb::none, ibvxx::shim::call::part::of_another);
+    ibvxx::shim::call c(ibvxx::verb::none, ibvxx::shim::call::part::uncounted);
     if (!c.forwarded())
       ibvxx::shim::forget_memory(c, memory, ::malloc_usable_size(memory), "operator delete");
   }

@@ -95,9 +95,9 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attributes) {
   if (made->single_threaded && !made->thread_scope) made->thread_scope = &made->verbs;
   if (made->thread_scope) watched_threads().turn(true);
   install_polling(*made, attributes->wc_flags);
-  enroll(c, made, &made->verbs, *owner->device,
-         {c.record_of(context), c.record_of(attributes->channel),
-          parent ? c.record_of(attributes->parent_domain) : nullptr});
+  record_object(c, made, &made->verbs, *owner->device,
+                {c.record_of(context), c.record_of(attributes->channel),
+                 parent ? c.record_of(attributes->parent_domain) : nullptr});
   return &made->extended;
 }
 
@@ -139,7 +139,7 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
   made->verbs.context = context;
   // A counting descriptor: readable while events wait, and one read takes one event.
   if ((made->verbs.fd = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) == -1) return nullptr;
-  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
   return &made->verbs;
 }
 
@@ -171,7 +171,8 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
     return c.refuse_pointer(code);
   auto made = make_queue(c, *owner, static_cast<std::uint32_t>(cqe),
                          static_cast<std::uint32_t>(comp_vector), cq_context, channel, events);
-  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context), c.record_of(channel)});
+  record_object(c, made, &made->verbs, *owner->device,
+                {c.record_of(context), c.record_of(channel)});
   return &made->verbs;
 }
 
@@ -198,7 +199,7 @@ int ibv_destroy_cq(ibv_cq* cq) {
   // The queue stays known until every event is acknowledged: another thread may be about to.
   drop_events(*ending);
   drop_async_events(*ending->context, cq);
-  settle(c, *c.record_of(cq));
+  wait_for_acks(c, *c.record_of(cq));
   c.retire(cq);
   if (ending->channel) --ending->channel->verbs.refcnt;
   return c.concluded();

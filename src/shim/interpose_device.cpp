@@ -250,14 +250,14 @@ int ibv_close_device(ibv_context* context) {
 }
 
 const char* ibv_get_device_name(ibv_device* device) {
-  call c(verb::none, call::part::of_another);
+  call c(verb::none, call::part::uncounted);
   if (c.forwarded()) return device ? device->name : nullptr;
   return find_device(c, device, "ibv_get_device_name") ? device->name : nullptr;
 }
 
 int ibv_get_device_index(ibv_device* device) {
   if (!engine::simulates()) return call_real<int>("ibv_get_device_index", device);
-  call c(verb::none, call::part::of_another);
+  call c(verb::none, call::part::uncounted);
   if (c.forwarded() || !find_device(c, device, "ibv_get_device_index")) return -1;
   const auto& devices = c.state().devices;
   for (std::size_t index = 0; index < devices.size(); ++index)
@@ -267,7 +267,7 @@ int ibv_get_device_index(ibv_device* device) {
 
 __be64 ibv_get_device_guid(ibv_device* device) {
   if (!engine::simulates()) return call_real<__be64>("ibv_get_device_guid", device);
-  call c(verb::none, call::part::of_another);
+  call c(verb::none, call::part::uncounted);
   const auto found = c.forwarded() ? nullptr : find_device(c, device, "ibv_get_device_guid");
   return found ? found->described.limits.node_guid : 0;
 }

@@ -75,7 +75,7 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attributes) {
   auto made = make_dm(*owner, handle_of(c));
   made->memory.resize(attributes->length);  // zeroed, as the device hands it out
   device.dm_in_use += attributes->length;
-  enroll(c, made, &made->verbs, device, {c.record_of(context)});
+  record_object(c, made, &made->verbs, device, {c.record_of(context)});
   return &made->verbs;
 }
 
@@ -119,7 +119,7 @@ ibv_dm* ibv_import_dm(ibv_context* context, std::uint32_t handle) {
   auto made = make_dm(*owner, handle);
   made->original = original->original;
   made->imported = true;
-  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
   return &made->verbs;
 }
 

@@ -18,7 +18,7 @@ ibv_td* alloc_td(ibv_context* context, ibv_td_init_attr* attributes) {
   auto made = std::make_shared<sim_td>();
   made->context = owner;
   made->verbs.context = context;
-  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
   return &made->verbs;
 }
 
@@ -47,8 +47,8 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
   if (made->thread_scope) watched_threads().turn(true);
   made->verbs.context = context;
   made->verbs.handle = base->verbs.handle;
-  enroll(c, made, &made->verbs, *owner->device,
-         {c.record_of(context), c.record_of(attributes->pd), c.record_of(attributes->td)});
+  record_object(c, made, &made->verbs, *owner->device,
+                {c.record_of(context), c.record_of(attributes->pd), c.record_of(attributes->td)});
   return &made->verbs;
 }
 
@@ -84,7 +84,7 @@ ibv_xrcd* open_xrcd(ibv_context* context, ibv_xrcd_init_attr* attributes) {
     if (shared && (attributes->oflags & O_EXCL) != 0) return c.refuse_pointer(EINVAL);
     if (shared) made->domain = shared;
   }
-  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
   return &made->verbs;
 }
 
@@ -122,7 +122,7 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
   made->context = owner;
   made->verbs.context = context;
   made->verbs.handle = handle_of(c);
-  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
   return &made->verbs;
 }
 
@@ -153,7 +153,7 @@ ibv_pd* ibv_import_pd(ibv_context* context, std::uint32_t handle) {
   made->imported = true;
   made->verbs.context = context;
   made->verbs.handle = handle;
-  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
   return &made->verbs;
 }
 

@@ -61,7 +61,7 @@ ibv_flow* create_flow(ibv_qp* qp, ibv_flow_attr* a) {
   made->context = &context;
   made->verbs.context = qp->context;
   made->verbs.handle = handle_of(c);
-  enroll(c, made, &made->verbs, *context.device, std::span<record* const>(parents));
+  record_object(c, made, &made->verbs, *context.device, std::span<record* const>(parents));
   return &made->verbs;
 }
 
@@ -82,7 +82,7 @@ ibv_flow_action* create_flow_action_esp(ibv_context* context, ibv_flow_action_es
   auto made = std::make_shared<sim_flow_action>();
   made->context = owner;
   made->verbs.context = context;
-  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
   return &made->verbs;
 }
 
@@ -109,7 +109,7 @@ ibv_counters* create_counters(ibv_context* context, ibv_counters_init_attr* a) {
   auto made = std::make_shared<sim_counters>();
   made->context = owner;
   made->verbs.context = context;
-  enroll(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
   return &made->verbs;
 }
 

@@ -9,7 +9,7 @@
 extern "C" int munmap(void* address, std::size_t length) noexcept {
   static auto* const next = ibvxx::shim::real::next_function<int(void*, std::size_t)>("munmap");
   if (ibvxx::shim::engine::has_regions()) {
-    ibvxx::shim::call c(ibvxx::verb::none, ibvxx::shim::call::part::of_another);
+    ibvxx::shim::call c(ibvxx::verb::none, ibvxx::shim::call::part::uncounted);
     if (!c.forwarded()) ibvxx::shim::forget_memory(c, address, length, "munmap");
   }
   return next(address, length);

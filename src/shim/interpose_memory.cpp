@@ -95,7 +95,7 @@ ibv_mr* register_region(call& c, ibv_pd* pd, void* address, std::size_t length, 
   c.state().registered = true;
   c.state().regions.push_back(made.get());
   engine::count_region(1);
-  enroll(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
+  record_object(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
   return &made->verbs;
 }
 
@@ -110,7 +110,7 @@ ibv_mr* alloc_null_mr(ibv_pd* pd) {
   if (!made) return c.refuse_pointer(ENOMEM);
   made->kind_of_memory = sim_mr::backing::nothing;
   made->length = UINT64_MAX;
-  enroll(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
+  record_object(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
   return &made->verbs;
 }
 
@@ -136,7 +136,7 @@ ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, std::uint64_t offset, std::size_t leng
   made->bytes = memory->original->memory.data() + offset;
   made->length = length;
   made->verbs.length = length;
-  enroll(c, made, &made->verbs, *owner->context->device, {c.record_of(pd), c.record_of(dm)});
+  record_object(c, made, &made->verbs, *owner->context->device, {c.record_of(pd), c.record_of(dm)});
   return &made->verbs;
 }
 
@@ -263,7 +263,7 @@ ibv_mr* ibv_reg_dmabuf_mr(ibv_pd* pd, std::uint64_t offset, std::size_t length, 
   made->length = length;
   made->verbs.addr = reinterpret_cast<void*>(offset);  // as libibverbs has it
   made->verbs.length = length;
-  enroll(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
+  record_object(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
   return &made->verbs;
 }
 
@@ -283,7 +283,7 @@ ibv_mr* ibv_import_mr(ibv_pd* pd, std::uint32_t handle) {
   made->verbs.context = pd->context;
   made->verbs.pd = pd;
   made->verbs.addr = nullptr;
-  enroll(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
+  record_object(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
   return &made->verbs;
 }
 

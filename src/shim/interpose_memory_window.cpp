@@ -27,7 +27,7 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   made->rkey = index << 8 | 0x11;
   made->verbs.rkey = made->rkey;
   device.keys.find(index)->key = made->rkey;
-  enroll(c, made, &made->verbs, device, {c.record_of(pd)});
+  record_object(c, made, &made->verbs, device, {c.record_of(pd)});
   return &made->verbs;
 }
 

@@ -124,7 +124,7 @@ void end_poll(ibv_cq_ex* cq) {
 /// What an iteration of this thread is at; nothing, with a finding, where it has none.
 [[nodiscard, gnu::cold]] const completion& find_current(ibv_cq_ex* cq) noexcept {
   static const completion nothing{};
-  call c(verb::next_poll, call::part::of_another);
+  call c(verb::next_poll, call::part::uncounted);
   auto* queue = c.use<sim_cq>(cq);
   if (!queue) return nothing;
   const record& object = *c.record_of(cq);

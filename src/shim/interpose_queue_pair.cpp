@@ -119,7 +119,7 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   made->is_extended = w.extended;
   give_sizes(*made, w);
   made->attr.path_mtu = IBV_MTU_256;  // rxe_qp_init_misc (measured)
-  if (w.operations != 0) install_building(*made, w.operations);
+  if (w.operations != 0) install_wr_api(*made, w.operations);
   ibv_qp& verbs = made->verbs;
   verbs.context = &context.verbs.context;
   verbs.qp_context = w.qp_context;
@@ -131,9 +131,9 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   verbs.qp_num = number;
   verbs.state = IBV_QPS_RESET;
   verbs.qp_type = w.type;
-  enroll(c, made, &verbs, device,
-         {c.record_of(w.pd), c.record_of(w.xrcd), c.record_of(w.send_cq), c.record_of(w.recv_cq),
-          c.record_of(w.srq), c.record_of(w.table)});
+  record_object(c, made, &verbs, device,
+                {c.record_of(w.pd), c.record_of(w.xrcd), c.record_of(w.send_cq),
+                 c.record_of(w.recv_cq), c.record_of(w.srq), c.record_of(w.table)});
   return &verbs;
 }
 
@@ -184,7 +184,7 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
 
 /// A real queue pair that was just made.
 [[nodiscard]] ibv_qp* intercepted(const call& c, ibv_qp* made) {
-  if (made && c.is_seen()) intercept_building(*made);
+  if (made && c.is_seen()) intercept_wr_api(*made);
   return made;
 }
 
@@ -242,7 +242,8 @@ ibv_qp* open_qp(ibv_context* context, ibv_qp_open_attr* attributes) {
   verbs.qp_num = shared->verbs.qp_num;
   verbs.qp_type = shared->verbs.qp_type;
   verbs.state = IBV_QPS_UNKNOWN;  // as libibverbs has it: it was not told
-  enroll(c, made, &verbs, *owner->device, {c.record_of(context), c.record_of(attributes->xrcd)});
+  record_object(c, made, &verbs, *owner->device,
+                {c.record_of(context), c.record_of(attributes->xrcd)});
   return &verbs;
 }
 
@@ -290,14 +291,14 @@ int ibv_destroy_qp(ibv_qp* qp) {
     retry_waiting(c.state());  // for whom it does not answer any more
   }
   drop_async_events(*ending->context, qp);
-  settle(c, *c.record_of(qp));
+  wait_for_acks(c, *c.record_of(qp));
   c.retire(qp);
   return c.concluded();
 }
 
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
   if (!engine::simulates()) return call_real<ibv_qp_ex*>("ibv_qp_to_qp_ex", qp);
-  call c(verb::none, call::part::of_another);
+  call c(verb::none, call::part::uncounted);
   auto* found = c.use<sim_qp>(qp);
   return found && found->is_extended ? &found->extended : nullptr;
 }

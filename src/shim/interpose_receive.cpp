@@ -70,9 +70,9 @@ ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* a) {
   made->cq = cq;
   made->xrc_domain = xrcd ? xrcd->domain : nullptr;
   if (type != IBV_SRQT_BASIC) made->number = owner->device->srqs.take(made.get());
-  enroll(c, made, &made->verbs, *owner->device,
-         {c.record_of(a->pd), xrcd ? c.record_of(a->xrcd) : nullptr,
-          cq ? c.record_of(a->cq) : nullptr});
+  record_object(c, made, &made->verbs, *owner->device,
+                {c.record_of(a->pd), xrcd ? c.record_of(a->xrcd) : nullptr,
+                 cq ? c.record_of(a->cq) : nullptr});
   return &made->verbs;
 }
 
@@ -139,7 +139,7 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* attributes) {
   if (const int code = check_sizes(*owner->context, attributes->attr))
     return c.refuse_pointer(code);
   auto made = make_queue(c, *owner, pd, attributes->attr, attributes->srq_context);
-  enroll(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
+  record_object(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
   return &made->verbs;
 }
 
@@ -183,7 +183,7 @@ int ibv_destroy_srq(ibv_srq* srq) {
   if (!ending) return c.refuse_code();
   if (const int code = c.may_destroy(srq)) return code;
   drop_async_events(*ending->context, srq);
-  settle(c, *c.record_of(srq));
+  wait_for_acks(c, *c.record_of(srq));
   c.retire(srq);
   if (ending->number != 0) ending->context->device->srqs.release(ending->number);
   return c.concluded();

@@ -63,7 +63,7 @@ ibv_wq* create_wq(ibv_context* context, ibv_wq_init_attr* a) {
   verbs.state = IBV_WQS_RESET;
   verbs.wq_type = a->wq_type;
   verbs.post_recv = &post_wq_recv;
-  enroll(c, made, &verbs, *owner->device, {c.record_of(a->pd), c.record_of(a->cq)});
+  record_object(c, made, &verbs, *owner->device, {c.record_of(a->pd), c.record_of(a->cq)});
   return &verbs;
 }
 
@@ -102,7 +102,7 @@ int destroy_wq(ibv_wq* wq) {
   if (!ending) return c.refuse_code();
   if (const int code = c.may_destroy(wq)) return code;
   drop_async_events(*ending->context, wq);
-  settle(c, *c.record_of(wq));
+  wait_for_acks(c, *c.record_of(wq));
   c.retire(wq);
   return c.concluded();
 }
@@ -127,7 +127,7 @@ ibv_rwq_ind_table* create_rwq_ind_table(ibv_context* context, ibv_rwq_ind_table_
   made->context = owner;
   made->verbs.context = context;
   made->verbs.ind_tbl_handle = made->verbs.ind_tbl_num = static_cast<int>(handle_of(c));
-  enroll(c, made, &made->verbs, *owner->device, std::span<record* const>(queues));
+  record_object(c, made, &made->verbs, *owner->device, std::span<record* const>(queues));
   return &made->verbs;
 }
 

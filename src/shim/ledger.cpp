@@ -117,7 +117,7 @@ void ledger::retire(record& object, std::uint64_t gone_by) noexcept {
   object.gone_by = gone_by;
   if (call_stacks_) object.gone_at = capture_call_stack();
   --live_[static_cast<std::size_t>(object.kind)];
-  if (object.population) --*object.population;
+  if (object.live_counts) --*object.live_counts;
   for (record* parent : object.parents) --parent->children;
 }
 

@@ -33,12 +33,12 @@ struct record {
   std::uint64_t gone_by = 0;
   bool live = true;
   bool destroy_injected =
-      false;               ///< a rule made a destroy of it fail: that it stays is the rule's doing
-  bool half_gone = false;  ///< it is gone, and its destroy reported a failure
+      false;  ///< a rule made a destroy of it fail: that it stays is the rule's doing
+  bool destroyed_but_reported_failure = false;  ///< it is gone, and its destroy reported a failure
   const bool* lost = nullptr;  ///< whether its device is gone; null for what belongs to none
   std::vector<record*> parents;
-  unsigned children = 0;           ///< live objects made from it
-  unsigned* population = nullptr;  ///< its device's count of live objects of its kind
+  unsigned children = 0;            ///< live objects made from it
+  unsigned* live_counts = nullptr;  ///< its device's count of live objects of its kind
   event_balance completion_events{}, async_events{};
   /// Keeps a simulated object's memory, so that late uses hit no freed memory; null for what is the
   /// real library's.

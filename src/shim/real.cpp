@@ -6,7 +6,7 @@ namespace ibvxx::shim::real {
 
 void* verbs_symbol(const char* name) noexcept {
   static void* const library = [] {
-    const engine::unseen quiet;
+    const engine::suppress_interception quiet;
     return ::dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
   }();
   return library ? ::dlsym(library, name) : nullptr;

@@ -54,7 +54,7 @@ void session_state::apply(const session_options& options) {
 
 session::session(const simulated& machine, const session_options& options)
     : exceptions_(std::uncaught_exceptions()) {
-  const engine::unseen quiet;
+  const engine::suppress_interception quiet;
   auto state = std::make_unique<session_state>();
   state->devices = make_devices(machine);
   state->apply(options);
@@ -62,7 +62,7 @@ session::session(const simulated& machine, const session_options& options)
 }
 
 void session::begin_forwarding(const session_options& options) {
-  const engine::unseen quiet;
+  const engine::suppress_interception quiet;
   auto state = std::make_unique<session_state>();
   state->forwarding = true;
   state->apply(options);
@@ -82,37 +82,37 @@ session::~session() {
   std::abort();
 }
 
-void session::forgive() {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+void session::clear_rules() {
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   seen.state.plan.clear();
-  seen.state.completions.forgive();
+  seen.state.completions.clear_rules();
   seen.state.objects.forget_expectations();
 }
 
 void session::expect(finding_kind kind, std::string containing) {
-  const engine::unseen quiet;
-  engine::look().state.objects.expect(kind, std::move(containing));
+  const engine::suppress_interception quiet;
+  engine::lock_session().state.objects.expect(kind, std::move(containing));
 }
 
 void session::tolerate(finding_kind kind) {
-  const engine::unseen quiet;
-  engine::look().state.objects.tolerate(kind);
+  const engine::suppress_interception quiet;
+  engine::lock_session().state.objects.tolerate(kind);
 }
 
 std::uint64_t session::calls(verb call) const {
-  const engine::unseen quiet;
-  return engine::look().state.counts[static_cast<std::size_t>(call)];
+  const engine::suppress_interception quiet;
+  return engine::lock_session().state.counts[static_cast<std::size_t>(call)];
 }
 
 std::uint64_t session::calls() const {
-  const engine::unseen quiet;
-  return engine::look().state.calls;
+  const engine::suppress_interception quiet;
+  return engine::lock_session().state.calls;
 }
 
 std::vector<call_record> session::trace() const {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   std::vector<call_record> calls;
   calls.reserve(seen.state.trace.size());
   for (const traced_call& one : seen.state.trace)
@@ -122,32 +122,32 @@ std::vector<call_record> session::trace() const {
 }
 
 std::size_t session::live() const {
-  const engine::unseen quiet;
-  return engine::look().state.objects.live();
+  const engine::suppress_interception quiet;
+  return engine::lock_session().state.objects.live();
 }
 
 std::size_t session::live(object_kind kind) const {
-  const engine::unseen quiet;
-  return engine::look().state.objects.live(kind);
+  const engine::suppress_interception quiet;
+  return engine::lock_session().state.objects.live(kind);
 }
 
 int session::completion_vector(const ibv_cq* cq) const {
-  const engine::unseen quiet;
-  return find_live<sim_cq>(engine::look().state, cq).completion_vector;
+  const engine::suppress_interception quiet;
+  return find_live<sim_cq>(engine::lock_session().state, cq).completion_vector;
 }
 
 std::vector<finding> session::findings() const {
-  const engine::unseen quiet;
-  return engine::look().state.objects.findings();
+  const engine::suppress_interception quiet;
+  return engine::lock_session().state.objects.findings();
 }
 
 std::vector<finding> session::finish() {
-  const engine::unseen quiet;
+  const engine::suppress_interception quiet;
   if (finished_) throw std::logic_error("shim: the session has ended");
   finished_ = true;
   std::vector<finding> all;
   {
-    const auto seen = engine::look();
+    const auto seen = engine::lock_session();
     seen.state.objects.find_leaks();
     find_unfired(seen.state);
     seen.state.objects.find_unmet_expectations();
@@ -158,8 +158,8 @@ std::vector<finding> session::finish() {
 }
 
 void session::set_port_state(const std::string& device, int port, ibv_port_state state) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_device& changed = find_device(seen.state, device);
   ibv_port_state& current = find_port(changed, port).state;
   const bool was_active = std::exchange(current, state) == IBV_PORT_ACTIVE;
@@ -170,8 +170,8 @@ void session::set_port_state(const std::string& device, int port, ibv_port_state
 }
 
 void session::set_gid(const std::string& device, int port, int index, const gid_slot& slot) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_device& changed = find_device(seen.state, device);
   port_description& described = find_port(changed, port);
   if (index < 0 || index >= described.gid_table_size)
@@ -185,8 +185,8 @@ void session::set_gid(const std::string& device, int port, int index, const gid_
 }
 
 void session::raise(const std::string& device, ibv_event_type type, int port) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_device& where = find_device(seen.state, device);
   switch (type) {
     case IBV_EVENT_PORT_ACTIVE:
@@ -205,8 +205,8 @@ void session::raise(const std::string& device, ibv_event_type type, int port) {
 }
 
 void session::raise(const std::string& device, ibv_event_type type) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_device& where = find_device(seen.state, device);
   if (type != IBV_EVENT_DEVICE_FATAL) refuse_event(type, "device's: a port's wants the port");
   ibv_async_event event{};
@@ -215,8 +215,8 @@ void session::raise(const std::string& device, ibv_event_type type) {
 }
 
 void session::raise(const ibv_qp* qp, ibv_event_type type) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_qp& named = find_live<sim_qp>(seen.state, qp);
   switch (type) {
     case IBV_EVENT_QP_FATAL:
@@ -241,16 +241,16 @@ void session::raise(const ibv_qp* qp, ibv_event_type type) {
 }
 
 void session::raise(const ibv_srq* srq, ibv_event_type type) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_srq& named = find_live<sim_srq>(seen.state, srq);
   if (type != IBV_EVENT_SRQ_ERR && type != IBV_EVENT_SRQ_LIMIT_REACHED) refuse_event(type, "SRQ's");
   raise_srq_event(named, type);
 }
 
 void session::raise(const ibv_cq* cq, ibv_event_type type) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_cq& named = find_live<sim_cq>(seen.state, cq);
   if (type != IBV_EVENT_CQ_ERR) refuse_event(type, "CQ's");
   ibv_async_event event{};
@@ -260,8 +260,8 @@ void session::raise(const ibv_cq* cq, ibv_event_type type) {
 }
 
 void session::raise(const ibv_wq* wq, ibv_event_type type) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_wq& named = find_live<sim_wq>(seen.state, wq);
   if (type != IBV_EVENT_WQ_FATAL) refuse_event(type, "work queue's");
   named.state = IBV_WQS_ERR;
@@ -272,19 +272,19 @@ void session::raise(const ibv_wq* wq, ibv_event_type type) {
 }
 
 void session::raise_spurious_event(ibv_cq* cq) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_cq& queue = find_live<sim_cq>(seen.state, cq);
   if (!queue.channel) throw std::logic_error("shim: the CQ has no channel to raise an event on");
   raise_cq_event(queue);
 }
 
 void session::unplug(const std::string& device) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_device& gone = find_device(seen.state, device);
   if (gone.lost) throw std::logic_error("shim: device '" + device + "' was unplugged already");
-  take_away(seen.state, gone);
+  remove_device(seen.state, gone);
   retry_waiting(seen.state);
 }
 

@@ -55,8 +55,8 @@ fault session::fail(verb call) {
 }
 
 fault session::at_call(std::uint64_t index) {
-  const engine::unseen quiet;
-  const std::uint64_t made = engine::look().state.calls;
+  const engine::suppress_interception quiet;
+  const std::uint64_t made = engine::lock_session().state.calls;
   if (index <= made)
     throw std::logic_error("shim: call " + std::to_string(index) +
                            " was made already: " + std::to_string(made) + " calls so far");
@@ -146,15 +146,15 @@ void fault::without_errno() const {
 }
 
 void fault::unplug(std::string device) const {
-  const engine::unseen quiet;
-  if (!device_called(engine::look().state, device))
+  const engine::suppress_interception quiet;
+  if (!device_called(engine::lock_session().state, device))
     throw std::logic_error("shim: there is no simulated device '" + device + "'");
   run([device = std::move(device)] {
-    const engine::unseen shims_own;
-    const auto seen = engine::look();
+    const engine::suppress_interception shims_own;
+    const auto seen = engine::lock_session();
     sim_device& gone = *device_called(seen.state, device);
     if (gone.lost) return;
-    take_away(seen.state, gone);
+    remove_device(seen.state, gone);
     retry_waiting(seen.state);
   });
 }
@@ -169,7 +169,7 @@ void fault::run(std::function<void()> action) const {
 }
 
 void fault::put_in_force(int code, std::function<void()> action) const {
-  const engine::unseen quiet;
+  const engine::suppress_interception quiet;
   fault_rule rule;
   rule.call = call_;
   rule.index = index_;
@@ -183,12 +183,12 @@ void fault::put_in_force(int code, std::function<void()> action) const {
   rule.after_effect = after_effect_;
   rule.request = request_;
   rule.action = std::move(action);
-  engine::look().state.plan.add(std::move(rule));
+  engine::lock_session().state.plan.add(std::move(rule));
 }
 
 completion_fault session::complete(const ibv_qp* qp) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   const auto* found = &find_live<sim_qp>(seen.state, qp);
   if (found->verbs.qp_type == IBV_QPT_XRC_RECV)
     throw std::logic_error("shim: an XRC receiver sends nothing that could complete");
@@ -196,8 +196,8 @@ completion_fault session::complete(const ibv_qp* qp) {
 }
 
 completion_fault session::complete_receive(const ibv_qp* qp) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   const auto* found = &find_live<sim_qp>(seen.state, qp);
   if (found->verbs.qp_type == IBV_QPT_XRC_SEND)
     throw std::logic_error("shim: an XRC sender receives nothing that could complete");
@@ -259,8 +259,8 @@ void completion_fault::lose() const {
 }
 
 void completion_fault::put_in_force(ibv_wc_status status, bool lost) const {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   const record& object = find_live(seen.state, qp_, object_kind::qp);
   completion_rule rule;
   rule.qp = static_cast<const sim_qp*>(object.storage.get())->original;
@@ -277,16 +277,16 @@ void completion_fault::put_in_force(ibv_wc_status status, bool lost) const {
 }
 
 void session::hold_completions(ibv_cq* cq) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_cq& queue = find_live<sim_cq>(seen.state, cq);
   if (queue.hold != 0) throw std::logic_error("shim: the CQ's completions are kept back already");
   queue.hold = seen.state.completions.hold(seen.state.objects.find(cq)->title);
 }
 
 std::size_t session::release_completions(ibv_cq* cq, std::size_t count) {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   sim_cq& queue = find_live<sim_cq>(seen.state, cq);
   if (queue.hold == 0) throw std::logic_error("shim: the CQ's completions are not kept back");
   const std::uint32_t hold = std::exchange(queue.hold, 0);
@@ -301,8 +301,8 @@ std::size_t session::release_completions(ibv_cq* cq, std::size_t count) {
 }
 
 std::size_t session::held_completions(const ibv_cq* cq) const {
-  const engine::unseen quiet;
-  const auto seen = engine::look();
+  const engine::suppress_interception quiet;
+  const auto seen = engine::lock_session();
   return find_live<sim_cq>(seen.state, cq).held.size();
 }
 
@@ -311,10 +311,10 @@ void find_unfired(session_state& state) {
     if (rule.fired == 0)
       state.objects.found(finding_kind::unfired_rule, describe(rule) + " never fired");
   for (const completion_rule& rule : state.completions.rules())
-    if (rule.fired == 0 && !rule.forgiven)
+    if (rule.fired == 0 && !rule.cleared)
       state.objects.found(finding_kind::unfired_rule, describe(rule) + " never fired");
   for (const completion_hold& hold : state.completions.holds())
-    if (hold.held == 0 && !hold.forgiven)
+    if (hold.held == 0 && !hold.cleared)
       state.objects.found(finding_kind::unfired_rule,
                           "hold_completions on " + hold.title + " kept nothing back");
 }

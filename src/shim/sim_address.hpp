@@ -10,7 +10,7 @@ namespace ibvxx::shim {
 struct sim_ah {
   static constexpr object_kind kind = object_kind::ah;
   ibv_ah verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
   const void* domain = nullptr;  // sim_pd::domain
   ibv_ah_attr attr{};

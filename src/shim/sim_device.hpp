@@ -19,17 +19,17 @@ namespace ibvxx::shim {
 
 /// libibverbs' inline helpers read beyond some public structures, into fields private to it: room
 /// of zeroes stands for them.
-struct private_room {
+struct abi_padding {
   std::byte zeroes[512] = {};
 };
 
 struct sim_device {
   ibv_device verbs{};
-  private_room room{};
+  abi_padding padding{};
   device_description described{};
-  std::array<unsigned, object_kind_count> population{};  // live objects by kind, for the limits
-  key_table keys{};                                      // of regions and windows
-  qp_table qps{};                                        // by number
+  std::array<unsigned, object_kind_count> live_counts{};  // live objects by kind, for the limits
+  key_table keys{};                                       // of regions and windows
+  qp_table qps{};                                         // by number
   srq_table srqs{};
   std::vector<sim_qp*> multicast_members{};
   std::uint64_t dm_in_use = 0;  // bytes of device memory
@@ -58,7 +58,7 @@ struct sim_context {
   [[nodiscard]] int out_of_room() const noexcept { return as_hardware() ? ENOMEM : EINVAL; }
 
   verbs_context verbs{};  // the program holds &verbs.context
-  private_room room{};
+  abi_padding padding{};
   std::shared_ptr<sim_device> device{};
   int descriptors[2] = {-1, -1};               // the async descriptor and the command descriptor
   std::deque<ibv_async_event> async_events{};  // each worth one count of the async descriptor

@@ -82,7 +82,7 @@ void raise_async_event(session_state& state, const sim_device& device,
   }
 }
 
-void take_away(session_state& state, sim_device& device) {
+void remove_device(session_state& state, sim_device& device) {
   device.lost = true;
   ibv_async_event event{};
   event.event_type = IBV_EVENT_DEVICE_FATAL;
@@ -113,7 +113,7 @@ record* object_named_by(session_state& state, const ibv_async_event& event) noex
   return object && object->kind == *kind ? object : nullptr;
 }
 
-void settle(call& c, const record& object, const event_balance& balance, const char* what) {
+void wait_for_acks(call& c, const record& object, const event_balance& balance, const char* what) {
   const auto settled = [&balance] { return balance.read == balance.acknowledged; };
   if (settled() || c.wait(c.state().acknowledged, settled)) return;
   c.found(finding_kind::unacknowledged_events,
@@ -123,9 +123,9 @@ void settle(call& c, const record& object, const event_balance& balance, const c
               " acknowledged: libibverbs would wait for ever");
 }
 
-void settle(call& c, const record& object) {
-  settle(c, object, object.completion_events, "completion events");
-  settle(c, object, object.async_events, "async events");
+void wait_for_acks(call& c, const record& object) {
+  wait_for_acks(c, object, object.completion_events, "completion events");
+  wait_for_acks(c, object, object.async_events, "async events");
 }
 
 }  // namespace ibvxx::shim

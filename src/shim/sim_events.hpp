@@ -23,7 +23,7 @@ void raise_async_event(session_state& state, const sim_device& device,
                        const ibv_async_event& event);
 
 /// The device is gone: DEVICE_FATAL, and every later command fails.
-void take_away(session_state& state, sim_device& device);
+void remove_device(session_state& state, sim_device& device);
 /// The device of that name, or null.
 [[nodiscard]] sim_device* device_called(session_state& state, const std::string& name) noexcept;
 
@@ -32,7 +32,7 @@ void drop_async_events(sim_context& context, const void* object);
 
 /// At a destroy: waits until what was read is acknowledged, as libibverbs does, but not for ever: a
 /// finding after the deadline.
-void settle(call& c, const record& object);
+void wait_for_acks(call& c, const record& object);
 
 /// The object that an async event names, or null for events of ports and devices.
 [[nodiscard]] record* object_named_by(session_state& state, const ibv_async_event& event) noexcept;

@@ -17,7 +17,7 @@ struct sim_qp;
 struct sim_dm {
   static constexpr object_kind kind = object_kind::dm;
   ibv_dm verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
   std::vector<std::byte> memory{};
   sim_dm* original = this;  // of an imported one, whose memory it is
@@ -35,7 +35,7 @@ struct sim_mr {
   ~sim_mr();
 
   ibv_mr verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
   const void* domain = nullptr;  // sim_pd::domain
   std::byte* bytes = nullptr;    // the first byte; null where there is none to be touched
@@ -56,7 +56,7 @@ struct sim_mr {
 struct sim_mw {
   static constexpr object_kind kind = object_kind::mw;
   ibv_mw verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
   const void* domain = nullptr;
   std::uint32_t rkey = 0;    // the device's view: the program changes its own copy

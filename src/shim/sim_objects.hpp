@@ -16,7 +16,7 @@ namespace ibvxx::shim {
 struct sim_td {
   static constexpr object_kind kind = object_kind::td;
   ibv_td verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
 };
 
@@ -24,7 +24,7 @@ struct sim_td {
 struct sim_pd {
   static constexpr object_kind kind = object_kind::pd;
   ibv_pd verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
   const void* domain = this;  // what protection goes by: of a parent domain, the one it stands for
   const void* thread_scope = nullptr;  // a parent domain's thread domain
@@ -35,7 +35,7 @@ struct sim_pd {
 struct sim_xrcd {
   static constexpr object_kind kind = object_kind::xrcd;
   ibv_xrcd verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
   std::uint64_t device = 0, inode = 0;  // 0: private
   const void* domain = this;
@@ -55,7 +55,7 @@ struct sim_comp_channel {
 
   std::deque<sim_cq*> events{};  // each worth one count of the descriptor
   ibv_comp_channel verbs{.context = nullptr, .fd = -1, .refcnt = 0};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
 };
 
@@ -73,7 +73,7 @@ struct sim_cq {
   sim_cq& operator=(const sim_cq&) = delete;
 
   ibv_cq_ex extended{};  // begins as an ibv_cq does (verbs.h: ibv_cq_ex_to_cq)
-  private_room room{};
+  abi_padding padding{};
   ibv_cq& verbs = *::ibv_cq_ex_to_cq(&extended);
   sim_context* context = nullptr;
   sim_comp_channel* channel = nullptr;

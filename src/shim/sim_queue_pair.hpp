@@ -15,7 +15,7 @@ namespace ibvxx::shim {
 struct sim_srq {
   static constexpr object_kind kind = object_kind::srq;
   ibv_srq verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
   ibv_srq_type type = IBV_SRQT_BASIC;
   ibv_srq_attr attr{};           // max_wr: the real capacity
@@ -36,7 +36,7 @@ struct sim_qp {
   sim_qp& operator=(const sim_qp&) = delete;
 
   ibv_qp_ex extended{};
-  private_room room{};
+  abi_padding padding{};
   ibv_qp& verbs = extended.qp_base;
   sim_context* context = nullptr;
   const void* domain = nullptr;  // sim_pd::domain; null for an XRC receiver
@@ -88,6 +88,6 @@ struct sim_multicast {
 [[nodiscard]] int check_address(const sim_context& context, const ibv_ah_attr& address) noexcept;
 
 /// What the functions do that post to an extended queue pair, for the kinds of request asked for.
-void install_building(sim_qp& qp, std::uint64_t operations) noexcept;
+void install_wr_api(sim_qp& qp, std::uint64_t operations) noexcept;
 
 }  // namespace ibvxx::shim

@@ -12,7 +12,7 @@ namespace ibvxx::shim {
 struct sim_wq {
   static constexpr object_kind kind = object_kind::wq;
   ibv_wq verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
   sim_cq* cq = nullptr;
   ibv_wq_state state = IBV_WQS_RESET;
@@ -25,7 +25,7 @@ struct sim_wq {
 struct sim_rwq_ind_table {
   static constexpr object_kind kind = object_kind::rwq_ind_table;
   ibv_rwq_ind_table verbs{};
-  private_room room{};
+  abi_padding padding{};
   sim_context* context = nullptr;
 };
 

@@ -21,7 +21,7 @@ namespace {
 std::vector<error>* handed_over = nullptr;
 
 void keep(const error& e) noexcept {
-  const engine::unseen quiet;
+  const engine::suppress_interception quiet;
   handed_over->push_back(e);
 }
 
@@ -62,8 +62,8 @@ struct run {
     throw;
   }
   {
-    const engine::unseen quiet;
-    const auto seen = engine::look();
+    const engine::suppress_interception quiet;
+    const auto seen = engine::lock_session();
     one.trace = seen.state.trace;
     one.rules = seen.state.plan.rules();
     one.findings = seen.state.objects.findings();

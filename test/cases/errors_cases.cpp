@@ -31,7 +31,7 @@ std::set<verb> accepted(shim::session& s, Rule&& rule) {
     } catch (const std::logic_error&) {
     }
   }
-  s.forgive();
+  s.clear_rules();
   return verbs;
 }
 

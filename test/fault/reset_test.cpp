@@ -144,7 +144,7 @@ TEST_CASE(
         context_inventory{
             .devices = 1, .pds = 1, .channels = 2, .cqs = 3, .notification_cqs = 1, .regions = 2});
   }
-  s.forgive();
+  s.clear_rules();
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }

@@ -333,13 +333,13 @@ void program::compose_context() {
   {
     rdma_context context(composed());
     const auto enabled = context.enable();
-    session_.forgive();
+    session_.clear_rules();
     expect(enabled || session_.live() == before, "a context that failed to open kept something");
     if (!enabled) expect(context.state() == context_state::disabled, "half a context");
     if (enabled && chance(2)) {
       session_.fail(verb::destroy_cq).nth(1 + below(3)).with(EBUSY);
       const auto first = context.reset();
-      session_.forgive();
+      session_.clear_rules();
       expect(!first && context.state() == context_state::releasing, "a reset hid its failure");
     }
     const auto reset = context.reset();

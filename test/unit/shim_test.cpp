@@ -54,7 +54,7 @@ TEST_CASE("rules that make no sense are refused with the reason") {
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("a rule that never fired is a finding, unless it is forgiven") {
+TEST_CASE("a rule that never fired is a finding, unless it is cleared") {
   {
     shim::session s;
     s.fail(verb::create_cq).nth(2).with(ENOMEM);
@@ -65,7 +65,7 @@ TEST_CASE("a rule that never fired is a finding, unless it is forgiven") {
   }
   shim::session s;
   s.fail(verb::create_cq).with(ENOMEM);
-  s.forgive();
+  s.clear_rules();
   CHECK(s.finish().empty());
 }
 

@@ -59,7 +59,7 @@ class session {
   [[nodiscard]] std::size_t held_completions(const ibv_cq* cq) const;
   /// Takes back all rules and expectations, and with them the finding for those that have not come
   /// true. Completions that are kept back stay so.
-  void forgive();
+  void clear_rules();
 
   /// The next finding of this kind (whose text contains `containing`) is what the test is after: it
   /// is not among the findings. One that does not come is a finding, as a rule is that never fired.

@@ -1,5 +1,5 @@
 // Compiled against what was installed where newer/infiniband/verbs.h was found: every family of
-// newest.hpp is there.
+// optional_verbs.hpp is there.
 #include <ibvxx/ibvxx.hpp>
 
 using ibvxx::alloc_buf, ibvxx::alloc_dmah, ibvxx::create_comp_cntr, ibvxx::dm_export_dmabuf_fd,

@@ -14,13 +14,13 @@ TEST_CASE_METHOD(machine, "a rule that never fires") {
         {"ibv_create_srq, matching call 1 -> ENOMEM, once never fired"});
 }
 
-TEST_CASE_METHOD(machine, "a rule that fires, and one that is forgiven") {
+TEST_CASE_METHOD(machine, "a rule that fires, and one that is cleared") {
   // no finding: unfired rule
   s.fail(verb::alloc_pd).with(ENOMEM);
   CHECK(::ibv_alloc_pd(context) == nullptr);
   s.fail(verb::alloc_pd).with(ENOMEM);
   s.expect(finding_kind::leak);
-  s.forgive();
+  s.clear_rules();
   check_clean();
 }
 

@@ -167,17 +167,17 @@ TEST_CASE("a queue is destroyed with completions kept back: they go with it") {
   f.end();
 }
 
-TEST_CASE("rules about completions that never strike are told of, unless they are forgiven") {
-  for (const bool forgiven : {false, true}) {
+TEST_CASE("rules about completions that never strike are told of, unless they are cleared") {
+  for (const bool cleared : {false, true}) {
     fixture f;
     f.s.complete(f.pair->a.get()).nth(9).with(IBV_WC_RETRY_EXC_ERR);
     f.s.complete_receive(f.pair->b.get()).nth(9).lose();
     f.s.hold_completions(f.pair->receive_cq.get());
-    if (forgiven) f.s.forgive();
+    if (cleared) f.s.clear_rules();
     const auto findings = f.finish();
     INFO(test::lines(findings));
-    REQUIRE(findings.size() == (forgiven ? 0 : 3));
-    if (forgiven) continue;
+    REQUIRE(findings.size() == (cleared ? 0 : 3));
+    if (cleared) continue;
     CHECK(test::count(findings, finding_kind::unfired_rule) == 3);
     CHECK(contains(findings[0].text,
                    "send on QP#1 of sim0, matching request 9 -> "
@@ -228,7 +228,7 @@ TEST_CASE("rules about completions that make no sense are refused with the reaso
   }
   s.hold_completions(cq);
   CHECK(contains(reason([&] { s.hold_completions(cq); }), "kept back already"));
-  s.forgive();
+  s.clear_rules();
   f.end();
 }
 

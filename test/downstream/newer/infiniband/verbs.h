@@ -1,5 +1,5 @@
 /*
- * As much of a verbs.h newer than the system's as ibvxx/newest.hpp speaks of, so that the build
+ * As much of a verbs.h newer than the system's as ibvxx/optional_verbs.hpp speaks of, so that the build
  * finds it: the meson.build of ibvxx looks for it, and what is installed passes it on. Only
  * declared: nothing is linked.
  */

@@ -24,7 +24,7 @@ thread_local open_batch own_batch;
 
 /// Whose batch it is: a finding, and null, unless it is this thread's.
 [[nodiscard, gnu::cold]] sim_qp* find_batch(ibv_qp_ex* handle) noexcept {
-  call c(verb::wr_start, call::part::of_another);
+  call c(verb::wr_start, call::part::uncounted);
   auto* qp = c.use<sim_qp>(handle);
   if (!qp) return nullptr;
   const record& object = *c.record_of(handle);
@@ -95,7 +95,7 @@ void wr_start(ibv_qp_ex* handle) {
     spoil(qp, no_room(qp));
     return nullptr;
   }
-  const engine::unseen quiet;
+  const engine::suppress_interception quiet;
   if (qp.batch_size == qp.batch.size()) qp.batch.emplace_back();
   queued_send& slot = qp.batch[qp.batch_size++];
   slot.request = send_request{};
@@ -182,14 +182,14 @@ void install_atomic_write(Extended& qp) noexcept {
 /// Looks objects up, which takes the lock for a moment. Not a verb of its own: the batch is.
 template <class Sim>
 [[nodiscard]] Sim* look_up(const void* handle) noexcept {
-  call c(verb::wr_start, call::part::of_another);
+  call c(verb::wr_start, call::part::uncounted);
   return c.use<Sim>(handle);
 }
 /// An argument that providers follow: false, with a finding, where it is null.
 [[nodiscard]] bool given(const void* argument, const char* name) noexcept {
   if (argument) [[likely]]
     return true;
-  call c(verb::wr_start, call::part::of_another);
+  call c(verb::wr_start, call::part::uncounted);
   return c.given(argument, name);
 }
 
@@ -227,7 +227,7 @@ void wr_set_sge_list(ibv_qp_ex* qp, std::size_t count, const ibv_sge* list) {
   if (!one) return;
   if (count > one.qp->cap.max_send_sge) return spoil(*one.qp, no_room(*one.qp));
   if (count != 0 && !given(list, "sg_list")) return spoil(*one.qp, EINVAL);
-  const engine::unseen quiet;
+  const engine::suppress_interception quiet;
   one.slot->sges.assign(list, list + count);
 }
 void wr_set_sge(ibv_qp_ex* qp, std::uint32_t lkey, std::uint64_t address, std::uint32_t length) {
@@ -246,7 +246,7 @@ void wr_set_inline_data_list(ibv_qp_ex* qp, std::size_t count, const ibv_data_bu
       return spoil(*one.qp, no_room(*one.qp));
     if (list[i].length == 0) continue;
     if (!given(list[i].addr, "inline data")) return spoil(*one.qp, EINVAL);
-    const engine::unseen quiet;
+    const engine::suppress_interception quiet;
     const auto* bytes = static_cast<const std::byte*>(list[i].addr);
     data.insert(data.end(), bytes, bytes + list[i].length);
   }
@@ -274,7 +274,7 @@ void wr_set_inline_data(ibv_qp_ex* qp, void* bytes, std::size_t length) {
 }
 
 /// The device's view of what was set: the SGEs, or the inline data.
-void settle(queued_send& slot) noexcept {
+void wait_for_acks(queued_send& slot) noexcept {
   send_request& request = slot.request;
   if ((request.flags & IBV_SEND_INLINE) != 0)
     slot.sges.assign(1, {reinterpret_cast<std::uintptr_t>(slot.inline_data.data()),
@@ -302,7 +302,7 @@ int wr_complete(ibv_qp_ex* handle) {
   if (strict) find_wrong_state(c, *qp, false);
   if (code == 0) code = check_sending(*qp);
   for (std::size_t i = 0; i < qp->batch_size && code == 0; ++i) {
-    settle(qp->batch[i]);
+    wait_for_acks(qp->batch[i]);
     if (strict) find_wrong_memory(c, *qp, qp->batch[i].request);
     submit(c.state(), *qp, qp->batch[i].request);
   }
@@ -321,7 +321,7 @@ void wr_abort(ibv_qp_ex* handle) {
 
 }  // namespace
 
-void install_building(sim_qp& made, std::uint64_t operations) noexcept {
+void install_wr_api(sim_qp& made, std::uint64_t operations) noexcept {
   ibv_qp_ex& qp = made.extended;
   const auto asked = [operations](std::uint64_t bit) noexcept { return (operations & bit) != 0; };
   // What was not asked for stays null, as providers leave it (measured).
@@ -347,7 +347,7 @@ void install_building(sim_qp& made, std::uint64_t operations) noexcept {
   qp.wr_abort = &wr_abort;
 }
 
-void intercept_building(ibv_qp& real) {
+void intercept_wr_api(ibv_qp& real) {
   auto* const qp = call_real<ibv_qp_ex*>("ibv_qp_to_qp_ex", &real);
   if (!qp || !qp->wr_start) return;  // no extended face, or an empty one
   remember_operations(qp, {.wr_start = replace(qp->wr_start, &wr_start),
