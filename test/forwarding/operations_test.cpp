@@ -1,5 +1,7 @@
 // What takes the place of a real context's operations: contexts that no provider of today makes.
-#include "forwarding.hpp"
+#include "forward/operations.hpp"
+
+#include "intercept/operations.hpp"
 #include "suite.hpp"
 
 namespace ibvxx::forwarding_operations_test {
@@ -15,13 +17,20 @@ int modify_cq(ibv_cq*, ibv_modify_cq_attr*) {
   return 0;
 }
 
+/// As for a real context that was just opened.
+void put_in_place(ibv_context& context) {
+  verbs_context ours{};
+  shim::install_operations(ours);
+  shim::replace_operations(context, ours);
+}
+
 TEST_CASE("forwarding: an operation that the provider does not have stays one that it has not") {
   verbs_context real{};
   real.sz = sizeof real;
   real.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   real.context.ops.poll_cq = &poll;
   real.modify_cq = &modify_cq;
-  shim::intercept_operations(real.context);
+  put_in_place(real.context);
   CHECK(real.context.ops.poll_cq != &poll);
   CHECK(real.modify_cq != &modify_cq);
   CHECK(shim::original_operations(real.context).modify_cq == &modify_cq);
@@ -36,7 +45,7 @@ TEST_CASE("forwarding: what lies before an older library's context is not looked
   real.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
   real.destroy_counters = &destroy_counters;  // what happens to be there
   real.modify_cq = &modify_cq;
-  shim::intercept_operations(real.context);
+  put_in_place(real.context);
   CHECK(real.destroy_counters == &destroy_counters);
   CHECK(real.modify_cq != &modify_cq);
 }
@@ -45,7 +54,7 @@ TEST_CASE("forwarding: a context without extensions has its old operations repla
   verbs_context real{};
   real.context.ops.poll_cq = &poll;
   real.modify_cq = &modify_cq;  // not its own
-  shim::intercept_operations(real.context);
+  put_in_place(real.context);
   CHECK(real.context.ops.poll_cq != &poll);
   CHECK(real.modify_cq == &modify_cq);
 }

@@ -22,7 +22,8 @@ inline constexpr int remote_access =
 inline constexpr int every_access = IBV_ACCESS_LOCAL_WRITE | remote_access | IBV_ACCESS_MW_BIND;
 inline constexpr std::uint32_t datagram_key = 0x11111111;
 
-using shim::device_profile;
+/// The two kinds of device that tests run on.
+enum class device_profile : std::uint8_t { soft_roce, hardware };
 
 /// Two devices of one profile, "sim0" and "sim1", each with addresses of its own.
 inline shim::simulated two_devices(device_profile profile = device_profile::soft_roce) {

@@ -12,7 +12,7 @@ namespace {
 
 using test::on_both_profiles;
 
-using shim::device_profile;
+using test::device_profile;
 using test::datagram_key;
 using test::drain;
 using test::end_point;

@@ -7,7 +7,7 @@
 namespace ibvxx::data_path_errors_test {
 namespace {
 
-using shim::device_profile;
+using test::device_profile;
 using test::drain;
 using test::events_of;
 using test::pair_options;

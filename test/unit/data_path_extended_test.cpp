@@ -9,7 +9,7 @@ namespace {
 
 using test::on_both_profiles;
 
-using shim::device_profile;
+using test::device_profile;
 using test::end_point;
 using test::pair_options;
 using test::polled;

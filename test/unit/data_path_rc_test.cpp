@@ -16,10 +16,10 @@ using test::request;
 /// The same on Soft-RoCE and on hardware, on one device and between two.
 template <class Body>
 void everywhere(Body&& body) {
-  for (const auto profile : {shim::device_profile::soft_roce, shim::device_profile::hardware})
+  for (const auto profile : {test::device_profile::soft_roce, test::device_profile::hardware})
     for (const char* device_b : {"sim0", "sim1"}) {
       shim::session s(test::two_devices(profile));
-      INFO((profile == shim::device_profile::hardware ? "hardware, " : "Soft-RoCE, ") << device_b);
+      INFO((profile == test::device_profile::hardware ? "hardware, " : "Soft-RoCE, ") << device_b);
       {
         queue_pairs pair(pair_options{.device_b = device_b});
         if constexpr (requires { body(pair, profile); })
@@ -163,7 +163,7 @@ TEST_CASE("inline data needs no registered memory, and may be reused at once") {
 }
 
 TEST_CASE("inline data beyond what the queue pair was given is refused when it is posted") {
-  everywhere([](queue_pairs& pair, shim::device_profile profile) {
+  everywhere([](queue_pairs& pair, test::device_profile profile) {
     const auto most = or_throw(query_qp(pair.a.qp, IBV_QP_CAP)).init_attr.cap.max_inline_data;
     CHECK(most >= 64);
     const auto inlined = [&](std::uint32_t length) {
@@ -174,7 +174,7 @@ TEST_CASE("inline data beyond what the queue pair was given is refused when it i
     };
     CHECK(inlined(most) == 0);
     // As the providers of mlx5 and of Soft-RoCE say it.
-    CHECK(inlined(most + 1) == (profile == shim::device_profile::hardware ? ENOMEM : EINVAL));
+    CHECK(inlined(most + 1) == (profile == test::device_profile::hardware ? ENOMEM : EINVAL));
     CHECK(polled(pair.a.send_cq) == std::to_string(most) + " SUCCESS RDMA_WRITE");
   });
 }

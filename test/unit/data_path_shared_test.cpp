@@ -11,7 +11,7 @@ namespace {
 
 using test::on_both_profiles;
 
-using shim::device_profile;
+using test::device_profile;
 using test::drain;
 using test::end_point;
 using test::events_of;

@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <ibvxx/shim/device_behaviour.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,10 +35,6 @@ struct port_description {
 
   [[nodiscard]] static std::vector<gid_slot> default_gids();
 };
-
-/// Whose answers a device gives where Soft-RoCE's and those of common hardware (mlx5) are known to
-/// differ.
-enum class device_profile : std::uint8_t { soft_roce, hardware };
 
 /// What a device offers beyond the basics. A verb that needs what it does not offer fails with
 /// EOPNOTSUPP. The defaults are Soft-RoCE's (measured, Linux 6.1 and rdma-core 44).
@@ -80,12 +77,12 @@ struct device_description {
   int completion_vectors = 4;
   ibv_device_attr limits = default_limits();
   device_features features{};
-  device_profile profile = device_profile::soft_roce;
+  device_behaviour behaviour = device_behaviour::soft_roce();
   std::uint32_t max_inline_data = 512;  ///< bytes of inline data that a queue pair may ask for
   std::uint64_t max_dm_size = 0;        ///< bytes of device memory
 
   [[nodiscard]] static ibv_device_attr default_limits();
-  /// A device that offers everything and answers as hardware does.
+  /// A device that offers everything and answers as hardware does (device_behaviour::hardware()).
   [[nodiscard]] static device_description hardware(std::string name = "sim0");
 };
 

@@ -1,0 +1,28 @@
+// Events that the program has read and must acknowledge, of simulated and of real objects.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <optional>
+
+#include "core/call.hpp"
+
+namespace ibvxx::shim {
+
+/// The kind of object that an async event names; none for events of ports and devices.
+[[nodiscard]] std::optional<object_kind> kind_named_by(ibv_event_type type) noexcept;
+/// The object that an async event names, or null.
+[[nodiscard]] record* object_named_by(session_state& state, const ibv_async_event& event) noexcept;
+
+/// Counts an async event that was read.
+void count_read(const call& c, const ibv_async_event& event) noexcept;
+/// Counts acknowledgements; more than were read is a finding. Returns how many of them had an event
+/// to acknowledge.
+unsigned acknowledge(call& c, const record& object, event_balance& balance, unsigned events,
+                     const char* what);
+
+/// At a destroy: waits until everything that was read is acknowledged, as libibverbs does, but only
+/// until the session's deadline, after which it is a finding.
+void wait_for_acks(call& c, const record& object);
+
+}  // namespace ibvxx::shim

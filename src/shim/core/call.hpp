@@ -1,0 +1,218 @@
+// One intercepted call, from entry to return.
+#pragma once
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <ibvxx/verb.hpp>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "core/engine.hpp"
+#include "core/session_state.hpp"
+
+namespace ibvxx::shim {
+
+/// Counts the call, decides whether it fails, and holds the engine's lock until it returns. A
+/// device's function has this pattern:
+///
+///   ibv_pd* alloc_pd(call& c, ibv_context* context) {
+///     auto* owner = c.use<sim_context>(context);  // null: the finding is written
+///     if (!owner || c.failing()) return c.refuse_pointer();
+///
+/// Costs: constructing one is constant, and allocates only to extend the trace.
+class call {
+ public:
+  call(verb v, const void* object) noexcept;
+  /// Looks at the session without being counted: part of something that is counted elsewhere.
+  enum class part { uncounted };
+  call(verb v, part) noexcept;
+  call(const call&) = delete;
+  call& operator=(const call&) = delete;
+  ~call();
+
+  /// A session is in force, and the call is not made from within another one.
+  [[nodiscard]] bool is_seen() const noexcept { return state_ != nullptr; }
+  /// The real library answers: no session is in force, or it forwards, or the call is made from
+  /// within another one. Asked in intercept/intercept.hpp, for every verb.
+  [[nodiscard]] bool forwarded() const noexcept {
+    return state_ ? state_->forwards() && !stale_ : !stale_;
+  }
+  [[nodiscard]] verb which() const noexcept { return verb_; }
+  [[nodiscard]] session_state& state() const noexcept { return *state_; }
+  /// The number of the call in its session, from 1.
+  [[nodiscard]] std::uint64_t index() const noexcept { return index_; }
+  /// What the verb is called on: the handle, and its record where the ledger has one.
+  [[nodiscard]] const void* object() const noexcept { return object_; }
+  [[nodiscard]] record* subject() const noexcept { return subject_; }
+
+  // Rules.
+
+  /// A rule makes the call fail before it has an effect.
+  [[nodiscard]] bool failing() const noexcept {
+    return fault_.fails && !fault_.after_effect && fault_.request == 0;
+  }
+  /// A rule refuses one request of the list.
+  [[nodiscard]] bool refuses_some_request() const noexcept {
+    return fault_.fails && fault_.request != 0;
+  }
+  /// A rule refuses this request of the list, the first being 1.
+  [[nodiscard]] bool refuses_request(std::size_t place) noexcept {
+    if (!fault_.fails || fault_.request != place) [[likely]]
+      return false;
+    state_->plan.fired(fault_);
+    return true;
+  }
+  [[nodiscard]] int refusal_of_request() const noexcept { return fault_.code; }
+  /// What a call returns after its effect: `code`, or the error that a rule has it report.
+  [[nodiscard]] int concluded(int code = 0) const noexcept {
+    return code == 0 && fault_.fails && fault_.after_effect ? fault_.code : code;
+  }
+
+  // Objects.
+
+  /// The live simulated object of this kind behind a handle; otherwise adds a finding and returns
+  /// null.
+  template <class Sim>
+  [[nodiscard]] Sim* use(const void* handle) noexcept {
+    record* object = check(Sim::kind, handle, false);
+    return object ? static_cast<Sim*>(object->storage.get()) : nullptr;
+  }
+  /// The same for a handle that is about to be destroyed.
+  template <class Sim>
+  [[nodiscard]] Sim* ending(const void* handle) noexcept {
+    record* object = check(Sim::kind, handle, true);
+    return object ? static_cast<Sim*>(object->storage.get()) : nullptr;
+  }
+  [[nodiscard]] record* record_of(const void* handle) const noexcept {
+    return state_->objects.find(handle);
+  }
+  /// An argument that libibverbs dereferences: where it is null, adds a finding and returns false.
+  [[nodiscard]] bool given(const void* argument, const char* name) noexcept {
+    if (argument) [[likely]]
+      return true;
+    refuse_null(name);
+    return false;
+  }
+  /// Whether the device of an object was unplugged.
+  [[nodiscard]] bool lost(const void* handle) const noexcept {
+    const record& object = *record_of(handle);
+    return object.lost && *object.lost;
+  }
+
+  /// Records a new object, whose storage holds its `handle`.
+  template <class Sim>
+  record& add(const std::shared_ptr<Sim>& made, const void* handle, const std::string& device,
+              std::span<record* const> parents) {
+    return state_->objects.add(Sim::kind, handle, made, device, verb_, index_, parents);
+  }
+  template <class Sim>
+  record& add(const std::shared_ptr<Sim>& made, const void* handle, const std::string& device,
+              std::initializer_list<record*> parents) {
+    return add(made, handle, device, std::span(parents.begin(), parents.size()));
+  }
+  /// Decides a destroy: 0, or the errno with which the object stays: the injected one, or EBUSY
+  /// while other objects use it.
+  [[nodiscard]] int may_destroy(const void* handle) noexcept;
+  /// Records that the object is gone.
+  void retire(const void* handle) noexcept;
+  /// may_destroy(), and on 0 retire().
+  [[nodiscard]] int destroy(const void* handle) noexcept {
+    const int code = may_destroy(handle);
+    if (code == 0) retire(handle);
+    return code;
+  }
+  /// For a verb that returns nothing: the object is destroyed even while others use it.
+  void destroy_regardless(const void* handle) noexcept;
+
+  // The lock.
+
+  /// Releases the engine's lock while this call waits or runs real code, and takes it again. The
+  /// session's state stays valid, though the session may have ended meanwhile.
+  void unlock() noexcept {
+    hold_session();
+    lock_.unlock();
+  }
+  void lock() noexcept { lock_.lock(); }
+  /// Waits on `condition` until `done()` or until the session's deadline for blocking destroys;
+  /// false if the deadline passed.
+  template <class Done>
+  [[nodiscard]] bool wait(std::condition_variable& condition, Done&& done) noexcept {
+    return wait(condition, state_->destroy_deadline, done);
+  }
+  template <class Done>
+  [[nodiscard]] bool wait(std::condition_variable& condition, std::chrono::milliseconds deadline,
+                          Done&& done) noexcept {
+    hold_session();
+    return condition.wait_for(lock_, deadline, done);
+  }
+
+  // What a refused call returns: the injected errno, else `otherwise`.
+
+  [[nodiscard]] int refuse_code(int otherwise = EINVAL) const noexcept {
+    return failing() ? fault_.code : destroyed_but_reported_failure_ ? ENOENT : otherwise;
+  }
+  [[nodiscard]] std::nullptr_t refuse_pointer(int otherwise = EINVAL) const noexcept {
+    errno = refuse_code(otherwise);
+    return nullptr;
+  }
+  [[nodiscard]] int refuse_minus_one(int otherwise = EINVAL) const noexcept {
+    errno = refuse_code(otherwise);
+    return -1;
+  }
+  /// One of these, by the convention in the verb's row. For verbs that return a number.
+  [[nodiscard]] int refuse_by_convention() const noexcept;
+  /// What a verb returns whose answer comes from the kernel: the code, which is in errno too where
+  /// it is a failure (measured). Failures that libibverbs or a provider finds leave errno alone.
+  [[nodiscard]] static int from_kernel(int code) noexcept {
+    if (code != 0) errno = code;
+    return code;
+  }
+
+  // Findings.
+
+  /// Adds a finding; `about`: the object concerned.
+  void found(finding_kind kind, std::string text, const record* about = nullptr) noexcept;
+  /// "ibv_destroy_cq (call 17)": how findings begin.
+  [[nodiscard]] std::string here() const;
+  /// Adds the finding for an argument that is null.
+  void refuse_null(const char* argument) noexcept;
+  /// Adds the finding for a handle that is none of a live object of this kind.
+  void refuse_handle(object_kind kind, const void* handle, const record* object,
+                     bool ending) noexcept;
+
+ private:
+  [[nodiscard]] record* check(object_kind kind, const void* handle, bool ending) noexcept {
+    record* object = state_ && handle ? state_->objects.find(handle) : nullptr;
+    if (object && object->kind == kind && object->live) [[likely]]
+      return object;
+    refuse_handle(kind, handle, object, ending);
+    return nullptr;
+  }
+  void begin_counted() noexcept;
+  void run_action() noexcept;
+  void hold_session() noexcept;
+  /// Adds a finding where another thread is in a call on an object that one thread at a time may
+  /// use.
+  void watch(const void* object) noexcept;
+
+  std::unique_lock<std::mutex> lock_;
+  session_state* state_ = nullptr;
+  std::shared_ptr<session_state> held_{};  // while the lock is released
+  verb verb_;
+  const void* object_ = nullptr;
+  record* subject_ = nullptr;
+  bool stale_ = false;  // the object is of a session that has ended, and none simulates it now
+  bool destroyed_but_reported_failure_ = false;  // of the object: an earlier destroy took effect
+  bool watched_ = false;
+  decision fault_{};
+  std::uint64_t index_ = 0;
+};
+
+}  // namespace ibvxx::shim

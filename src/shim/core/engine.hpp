@@ -1,0 +1,66 @@
+// The one session of the process, and the lock that guards it.
+//
+// The lock rule: the engine's lock guards session_state and every simulated object. It is held
+// while a simulated device answers, and released while the real library runs and while a blocking
+// verb waits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/session_state.hpp"
+
+namespace ibvxx::shim::engine {
+
+/// Begins a session. Throws std::logic_error while one is in force.
+void begin(std::unique_ptr<session_state> state);
+/// Ends the session in force. Its objects' memory is kept for a while, so that late uses are
+/// recognised.
+void end() noexcept;
+
+/// The lock and the session that it guards, for sessions and sweeps. Throws std::logic_error where
+/// no session is in force.
+struct access {
+  std::unique_lock<std::mutex> lock;
+  session_state& state;
+};
+[[nodiscard]] access lock_session();
+
+/// The engine's lock.
+[[nodiscard]] std::mutex& lock() noexcept;
+/// The session in force, or null. Begins the ambient session where the environment asks for one.
+/// Needs the lock.
+[[nodiscard]] const std::shared_ptr<session_state>& current() noexcept;
+/// The same without beginning one.
+[[nodiscard]] const std::shared_ptr<session_state>& current_or_none() noexcept;
+/// "cq#2 of sim0" where the handle was an object's of a session that has ended; null otherwise, and
+/// for objects so old that they are forgotten. Needs the lock.
+[[nodiscard]] const std::string* find_retired(const void* handle) noexcept;
+
+/// Whether a session may be in force. Needs no lock: the check that comes before a call.
+[[nodiscard]] bool in_session() noexcept;
+/// Whether that session simulates devices. Needs no lock.
+[[nodiscard]] bool simulates() noexcept;
+/// Counts the sessions of the process: what a thread caches of one is invalid in the next.
+[[nodiscard]] std::uint64_t generation() noexcept;
+
+/// Makes the session of a program that begins none itself, or null. It is asked once, at the first
+/// verb (session/ambient.cpp).
+using ambient_session = std::unique_ptr<session_state> (*)();
+void set_ambient_session(ambient_session make) noexcept;
+
+/// The calls that this thread is in. Only the outermost is intercepted.
+inline constinit thread_local int call_depth = 0;
+
+/// While it exists, the calls of this thread are not intercepted: they are the shim's own.
+class suppress_interception {
+ public:
+  suppress_interception() noexcept { ++call_depth; }
+  suppress_interception(const suppress_interception&) = delete;
+  suppress_interception& operator=(const suppress_interception&) = delete;
+  ~suppress_interception() { --call_depth; }
+};
+
+}  // namespace ibvxx::shim::engine

@@ -1,0 +1,100 @@
+#include "core/findings.hpp"
+
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
+#include "core/ledger.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+struct words {
+  finding_kind kind;
+  const char* name;
+  const char* advice;
+};
+
+// In the order of the enumeration.
+constexpr words dictionary[] = {
+    {finding_kind::leak, "leak", "destroy it before what it was made from, or give it an owner"},
+    {finding_kind::descriptor_leak, "descriptor leak", "close it, or give it to a unique_fd"},
+    {finding_kind::double_destroy, "double destroy",
+     "let one owner have the object, and forget the pointer once it is destroyed"},
+    {finding_kind::use_after_destroy, "use after destroy",
+     "let the object outlive its users, or stop them first"},
+    {finding_kind::destroyed_in_use, "destroyed in use",
+     "destroy in the reverse order of creation"},
+    {finding_kind::foreign_pointer, "foreign pointer",
+     "check what the creating verb returned before it is used, and initialise pointers"},
+    {finding_kind::wrong_kind, "wrong kind of object", "look for a cast, or for a void pointer"},
+    {finding_kind::double_close, "double close",
+     "let one owner have the descriptor: the number may belong to another file by then"},
+    {finding_kind::unacknowledged_events, "unacknowledged events",
+     "acknowledge what was read, to the object that the event names, before destroying that"},
+    {finding_kind::over_acknowledged_events, "over-acknowledged events",
+     "acknowledge each event once, to the object that it names"},
+    {finding_kind::unbalanced_batch, "unbalanced batch",
+     "end what was begun, on every path, and begin nothing twice"},
+    {finding_kind::unfired_rule, "unfired rule",
+     "let the test make the call, or take the rule back with clear_rules()"},
+    {finding_kind::wrong_thread, "wrong thread",
+     "give each thread its own objects, or serialise their use"},
+    {finding_kind::wrong_state, "wrong state",
+     "post once the queue pair is in a state that takes the request"},
+    {finding_kind::wrong_memory, "wrong memory",
+     "name memory that is registered in the queue pair's domain, with the access that is needed"},
+    {finding_kind::undersized_cq, "undersized CQ",
+     "create the CQ with room for all that its queues can have outstanding, or post less"},
+    {finding_kind::memory_in_use, "memory in use",
+     "wait for the completions, or destroy the queue pair first"},
+    {finding_kind::buffer_reused, "buffer reused",
+     "post a buffer again only after the completion of the receive that has it"},
+};
+static_assert(std::size(dictionary) == finding_kind_count);
+
+[[nodiscard]] const words* look_up(finding_kind kind) noexcept {
+  const auto i = static_cast<std::size_t>(kind);
+  return i < finding_kind_count ? &dictionary[i] : nullptr;
+}
+
+}  // namespace
+
+const char* name(finding_kind kind) noexcept {
+  const words* found = look_up(kind);
+  return found ? found->name : "?";
+}
+
+const char* advice(finding_kind kind) noexcept {
+  const words* found = look_up(kind);
+  return found ? found->advice : "?";
+}
+
+void finding_log::add(finding_kind kind, std::string text, const record* about) {
+  if (tolerated_[static_cast<std::size_t>(kind)]) return;
+  for (expectation& one : expected_) {
+    if (one.met || one.kind != kind || text.find(one.containing) == std::string::npos) continue;
+    one.met = true;
+    return;
+  }
+  text += std::string(": ") + advice(kind);
+  if (call_stacks_) {
+    if (about && about->made_at)
+      text += "\n    " + about->title + " was made at" + to_lines(*about->made_at);
+    if (about && about->gone_at)
+      text += "\n    " + about->title + " was destroyed at" + to_lines(*about->gone_at);
+    text += "\n    found at" + to_lines(*capture_call_stack());
+  }
+  all_.push_back({kind, std::move(text)});
+}
+
+void finding_log::find_unmet_expectations() {
+  for (const expectation& one : std::exchange(expected_, {}))
+    if (!one.met)
+      add(finding_kind::unfired_rule,
+          std::string("a finding of the kind \"") + name(one.kind) + "\"" +
+              (one.containing.empty() ? "" : ", containing \"" + one.containing + "\",") +
+              " was expected and did not come");
+}
+
+}  // namespace ibvxx::shim

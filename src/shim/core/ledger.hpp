@@ -1,0 +1,103 @@
+// The ledger: every object that was made, what it was made from, and what was found.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <ibvxx/shim/ledger.hpp>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/call_stack.hpp"
+#include "core/findings.hpp"
+
+namespace ibvxx::shim {
+
+/// Events read by the program against those that it acknowledged: a destroy waits for the two to be
+/// equal, so too many acknowledgements hang it as well.
+struct event_balance {
+  unsigned read = 0;
+  unsigned acknowledged = 0;
+};
+
+/// One object, from its creation to the end of the session: a record outlives the object.
+struct record {
+  object_kind kind;
+  const void* handle;  ///< what the program holds
+  std::string title;   ///< "cq#2 of sim0"
+  verb maker;
+  std::uint64_t made_by;  ///< index of the call
+  std::uint64_t gone_by = 0;
+  bool live = true;
+  bool destroy_injected =
+      false;  ///< a rule made a destroy of it fail: that it stays is the rule's doing
+  bool destroyed_but_reported_failure = false;  ///< it is gone, and its destroy reported a failure
+  const bool* lost = nullptr;  ///< whether its device is gone; null for what belongs to none
+  const void* thread_scope = nullptr;  ///< what lets one thread at a time use it; null: any thread
+  std::vector<record*> parents;
+  unsigned children = 0;            ///< live objects made from it
+  unsigned* live_counts = nullptr;  ///< its device's count of live objects of its kind
+  event_balance completion_events{}, async_events{};
+  /// Keeps a simulated object's memory, so that late uses hit no freed memory; null for what is the
+  /// real library's.
+  std::shared_ptr<void> storage;
+  std::shared_ptr<const call_stack> made_at{}, gone_at{};  ///< where they are asked for
+};
+
+/// Not synchronised: whoever holds the engine's lock may use it.
+class ledger {
+ public:
+  /// Writes down a new object. Null parents are passed over.
+  record& add(object_kind kind, const void* handle, std::shared_ptr<void> storage,
+              const std::string& device, verb maker, std::uint64_t made_by,
+              std::span<record* const> parents);
+  record& add_descriptor(int fd, verb maker, std::uint64_t made_by);
+
+  /// The record of a handle, alive or not; null for one that was never made here.
+  [[nodiscard]] record* find(const void* handle) const noexcept;
+  /// The latest record of a descriptor number.
+  [[nodiscard]] record* find_descriptor(int fd) const noexcept;
+
+  /// The object gets one parent in place of another.
+  void adopt(record& object, record& from, record& to);
+  /// The object is gone: its parents lose a child.
+  void retire(record& object, std::uint64_t gone_by) noexcept;
+
+  /// The same for everything that was made from it, too: a device that is gone takes them along.
+  void retire_tree(record& root, std::uint64_t gone_by) noexcept;
+
+  [[nodiscard]] std::size_t live() const noexcept;
+  [[nodiscard]] std::size_t live(object_kind kind) const noexcept {
+    return live_[static_cast<std::size_t>(kind)];
+  }
+  /// "cq#1 of sim0, cq#2 of sim0": the live objects made from this one.
+  [[nodiscard]] std::string children_of(const record& parent) const;
+
+  /// From now on objects remember where they were made and destroyed.
+  void keep_call_stacks() noexcept { call_stacks_ = true; }
+  /// Adds a finding for everything that is alive, the youngest first.
+  void find_leaks(finding_log& findings) const;
+  /// Live objects that no injected destroy accounts for, directly or through something made from
+  /// them.
+  [[nodiscard]] std::vector<const record*> unexcused() const;
+  [[nodiscard]] const std::deque<record>& records() const noexcept { return records_; }
+
+ private:
+  record& append(record&& made);
+
+  std::deque<record> records_;  // in order of creation; addresses are stable
+  std::unordered_map<const void*, record*> by_handle_;
+  std::map<int, record*> by_descriptor_;
+  std::array<std::size_t, object_kind_count> live_{};
+  std::array<std::size_t, object_kind_count> made_{};
+  bool call_stacks_ = false;
+};
+
+/// "made by ibv_create_cq (call 17)".
+[[nodiscard]] std::string origin(const record& object);
+
+}  // namespace ibvxx::shim

@@ -1,0 +1,68 @@
+// Everything that belongs to the session in force.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <ibvxx/shim/session_options.hpp>
+#include <ibvxx/verb.hpp>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "core/completion_plan.hpp"
+#include "core/fault_plan.hpp"
+#include "core/findings.hpp"
+#include "core/ledger.hpp"
+
+namespace ibvxx::shim {
+
+/// A call in the trace. The record outlives the session's objects.
+struct traced_call {
+  std::uint64_t index;
+  verb call;
+  const void* object;
+  const record* subject;
+  int injected;
+};
+
+/// What answers the calls of a session that does not forward. The core knows no more of it: the
+/// simulated machine (device/machine.hpp) derives from it.
+class simulation {
+ public:
+  simulation() = default;
+  simulation(const simulation&) = delete;
+  simulation& operator=(const simulation&) = delete;
+  virtual ~simulation() = default;
+  /// The session ends: closes the descriptors of the objects that are alive. Their memory stays for
+  /// a while (engine::end).
+  virtual void end(const ledger& objects) noexcept = 0;
+};
+
+/// Guarded by the engine's lock.
+struct session_state {
+  std::unique_ptr<simulation> simulated{};  // null: the real library answers
+  fault_plan plan{};
+  completion_plan completions{};
+  ledger objects{};
+  finding_log findings{};
+  bool strict = false;               // session_options::strict
+  std::vector<traced_call> trace{};  // grows with each call but those of the data path,
+  bool traces_posts = false;         // of which it has the posts where this is set
+  std::uint64_t calls = 0;
+  std::array<std::uint64_t, verb_count> counts{};
+  /// How long a destroy waits for acknowledgements that another thread may be about to make, before
+  /// that is a finding.
+  std::chrono::milliseconds destroy_deadline{200};
+  std::condition_variable acknowledged{};  // notified at each acknowledgement
+  std::set<const void*> reported_races{};  // thread scopes with a finding already
+
+  [[nodiscard]] bool forwards() const noexcept { return !simulated; }
+  /// Throws std::logic_error for options that make no sense.
+  void apply(const session_options& options);
+  /// The record of what a verb is called on, or null.
+  [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
+};
+
+}  // namespace ibvxx::shim

@@ -1,0 +1,30 @@
+#include "core/thread_watch.hpp"
+
+namespace ibvxx::shim {
+
+thread_watch& watched_threads() noexcept {
+  static auto* watch =
+      new thread_watch;  // never destroyed: calls may come as long as the process lives
+  return *watch;
+}
+
+void thread_watch::enter(verb call, const void* object) {
+  const std::lock_guard lock(lock_);
+  inside_.push_back({std::this_thread::get_id(), call, object});
+}
+
+void thread_watch::leave() noexcept {
+  const std::lock_guard lock(lock_);
+  std::erase_if(inside_,
+                [own = std::this_thread::get_id()](const visit& v) { return v.thread == own; });
+}
+
+std::vector<thread_watch::visit> thread_watch::others() {
+  const std::lock_guard lock(lock_);
+  std::vector<visit> found;
+  for (const visit& v : inside_)
+    if (v.thread != std::this_thread::get_id()) found.push_back(v);
+  return found;
+}
+
+}  // namespace ibvxx::shim

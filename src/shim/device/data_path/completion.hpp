@@ -1,0 +1,32 @@
+// Completions, and queue pairs that enter ERR. Everything here needs the engine's lock.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include "core/session_state.hpp"
+#include "device/completion_queue.hpp"
+#include "device/queue_pair.hpp"
+#include "device/work.hpp"
+
+namespace ibvxx::shim {
+
+/// Puts a completion into a queue and raises its event if it is armed. False where the queue is
+/// full: the completion is lost, and IBV_EVENT_CQ_ERR is raised.
+bool complete(session_state& state, sim_cq& cq, const completion& done, bool solicited);
+
+/// Writes the requester's completion, where there is to be one: always when it failed.
+void complete_send(session_state& state, sim_qp& qp, const send_request& request,
+                   ibv_wc_status status);
+/// The same for a failure, after which the queue pair enters ERR or SQE.
+void fail_send(session_state& state, sim_qp& qp, const send_request& request, ibv_wc_status status);
+
+/// State ERR: what is queued is flushed.
+void enter_error(session_state& state, sim_qp& qp);
+/// The send queue of a queue pair in SQD has drained: raises the event.
+void raise_drained(sim_qp& qp);
+/// Removes what is queued without completions: on the way to RESET, and at a destroy.
+void clear_work(session_state& state, sim_qp& qp);
+/// Flushes the receives of a queue pair in ERR.
+void flush_receives(session_state& state, sim_qp& qp);
+
+}  // namespace ibvxx::shim

@@ -1,0 +1,46 @@
+// The simulated machine of a session: its devices, and what waits on them.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <condition_variable>
+#include <ibvxx/shim/device.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/session_state.hpp"
+#include "device/device.hpp"
+
+namespace ibvxx::shim {
+
+struct sim_context;
+struct sim_mr;
+struct sim_qp;
+
+/// Guarded by the engine's lock.
+struct machine final : simulation {
+  /// Throws std::invalid_argument, naming the field, for a description that makes no sense.
+  explicit machine(const simulated& described);
+  void end(const ledger& objects) noexcept override;
+
+  std::vector<std::shared_ptr<sim_device>> devices;
+  std::vector<sim_mr*> regions{};      // of the program's memory, alive
+  std::vector<sim_qp*> waiting{};      // their next request waits for something else to happen
+  bool retrying = false;               // inside retry_waiting()
+  bool registered = false;             // memory: too late for ibv_fork_init
+  bool fork_ready = false;             // after ibv_fork_init
+  std::condition_variable released{};  // notified when an iteration or a batch ends
+};
+
+/// The machine of a session that simulates.
+[[nodiscard]] inline machine& machine_of(session_state& state) noexcept {
+  return static_cast<machine&>(*state.simulated);
+}
+
+/// The device of that name, or null.
+[[nodiscard]] sim_device* device_called(session_state& state, const std::string& name) noexcept;
+/// Unplugs a device: raises DEVICE_FATAL, and every later command fails with EIO.
+void remove_device(session_state& state, sim_device& device);
+
+}  // namespace ibvxx::shim

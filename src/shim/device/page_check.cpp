@@ -1,0 +1,53 @@
+#include "device/page_check.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+namespace ibvxx::shim {
+namespace {
+
+// Not in the headers of every C library in use (Linux 5.14).
+constexpr int populate_read = 22;
+constexpr int populate_write = 23;
+
+[[nodiscard]] int populate(std::uintptr_t begin, std::uintptr_t end, int advice) noexcept {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  begin &= ~(page - 1);
+  end = (end + page - 1) & ~(page - 1);
+  // Not a pointer that is ever followed: the kernel alone looks at it.
+  return ::madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+bool is_mapped(const void* address, std::size_t length) noexcept {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const int saved = errno;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address) & ~(page - 1);
+  const std::size_t whole = reinterpret_cast<std::uintptr_t>(address) - begin + length;
+  // Does nothing else on Linux: it looks for holes and schedules no writing (msync(2)).
+  const bool mapped =
+      ::msync(reinterpret_cast<void*>(begin), whole, MS_ASYNC) == 0 || errno != ENOMEM;
+  errno = saved;
+  return mapped;
+}
+
+int check_pages(const void* address, std::size_t length, bool writable) noexcept {
+  static const bool known = [] {
+    char here = 0;
+    const auto begin = reinterpret_cast<std::uintptr_t>(&here);
+    return populate(begin, begin + 1, populate_write) == 0;
+  }();
+  if (!known) return 0;
+  const int saved = errno;
+  const auto begin = reinterpret_cast<std::uintptr_t>(address);
+  // ENOMEM: not mapped; EINVAL: not allowed; EFAULT: a fault that failed (madvise(2)).
+  const int code = populate(begin, begin + length, writable ? populate_write : populate_read);
+  errno = saved;
+  return code == ENOMEM || code == EINVAL || code == EFAULT ? EFAULT : 0;
+}
+
+}  // namespace ibvxx::shim

@@ -1,0 +1,68 @@
+// Work requests and completions as the simulated device keeps them.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "device/ring.hpp"
+
+namespace ibvxx::shim {
+
+struct sim_mr;
+struct sim_mw;
+struct sim_qp;
+
+/// A request of a send queue. `sges` is borrowed: from the program while the call lasts, from a
+/// queued_send afterwards.
+struct send_request {
+  std::uint64_t wr_id = 0;
+  ibv_wr_opcode opcode = IBV_WR_SEND;
+  unsigned flags = 0;
+  std::uint32_t immediate = 0;  // immediate data, or a key to invalidate; as the program gave it
+  const ibv_sge* sges = nullptr;
+  std::uint32_t sge_count = 0;
+  std::uint64_t length = 0;  // of all SGEs
+  std::uint64_t remote_address = 0;
+  std::uint32_t rkey = 0;
+  std::uint64_t compare_or_add = 0;
+  std::uint64_t swap = 0;
+  std::uint32_t remote_srq = 0;  // XRC
+  // datagrams
+  ibv_ah_attr address{};
+  std::uint32_t remote_qp = 0;
+  std::uint32_t remote_qkey = 0;
+  // binding a window
+  sim_mw* window = nullptr;
+  std::uint32_t window_key = 0;  // what the program believes the window's key to be
+  std::uint32_t new_key = 0;
+  sim_mr* region = nullptr;
+  std::uint64_t window_address = 0;
+  std::uint64_t window_length = 0;
+  unsigned window_access = 0;
+  std::uint32_t rule = 0;  // completion_plan: what is to become of it
+};
+
+/// One that has to wait, with copies of what it borrowed.
+struct queued_send {
+  send_request request{};
+  std::vector<ibv_sge> sges{};
+  std::vector<std::byte> inline_data{};
+};
+
+struct receive_request {
+  std::uint64_t wr_id = 0;
+  std::vector<ibv_sge> sges{};
+};
+
+/// A completion in its queue.
+struct completion {
+  ibv_wc wc{};
+  std::uint64_t time = 0;        // the call that it came from
+  sim_qp* qp = nullptr;          // hardware: the queue pair whose slots polling gives back
+  std::uint32_t gives_back = 0;  // hardware: how many
+};
+
+}  // namespace ibvxx::shim

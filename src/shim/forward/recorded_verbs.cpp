@@ -1,0 +1,122 @@
+#include "forward/recorded_verbs.hpp"
+
+#include "core/acknowledgements.hpp"
+#include "core/freed_list.hpp"
+#include "core/multicast_membership.hpp"
+#include "forward/forwarding.hpp"
+
+namespace ibvxx::shim::real {
+namespace {
+
+/// The event by which an object's async events are acknowledged, whichever they were.
+[[nodiscard]] ibv_async_event async_event_of(const record& object) noexcept {
+  ibv_async_event event{};
+  event.element.qp = static_cast<ibv_qp*>(const_cast<void*>(object.handle));
+  event.event_type = object.kind == object_kind::cq    ? IBV_EVENT_CQ_ERR
+                     : object.kind == object_kind::srq ? IBV_EVENT_SRQ_ERR
+                     : object.kind == object_kind::wq  ? IBV_EVENT_WQ_FATAL
+                                                       : IBV_EVENT_QP_FATAL;
+  return event;
+}
+
+/// The ledger follows a region to another protection domain.
+void move_to(const call& c, const ibv_mr* mr, const ibv_pd* pd) {
+  record* const moved = c.record_of(mr);
+  record* const to = c.record_of(pd);
+  if (!moved || !to) return;
+  for (record* const from : moved->parents) {
+    if (from->kind != object_kind::pd) continue;
+    c.state().objects.adopt(*moved, *from, *to);
+    return;
+  }
+}
+
+}  // namespace
+
+ibv_context* open_device(call& c, ibv_device* device) {
+  find_freed_list(c, device ? device->name : "?");
+  return forward<ibv_context*>(c, exported{"ibv_open_device"}, device);
+}
+
+int get_cq_event(call& c, ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+  const int outcome = forward<int>(c, exported{"ibv_get_cq_event"}, channel, cq, cq_context);
+  if (record* named = outcome == 0 && c.is_seen() ? c.record_of(*cq) : nullptr)
+    ++named->completion_events.read;
+  return outcome;
+}
+
+void ack_cq_events(call& c, ibv_cq* cq, unsigned events) {
+  // Only as many acknowledgements as there are events reach the real library: one too many would
+  // make the destroy wait for ever.
+  record* const queue = c.is_seen() ? c.record_of(cq) : nullptr;
+  if (queue && queue->live)
+    events = acknowledge(c, *queue, queue->completion_events, events, "completion event");
+  forward<void>(c, exported{"ibv_ack_cq_events"}, cq, events);
+}
+
+int get_async_event(call& c, ibv_context* context, ibv_async_event* event) {
+  const int outcome = forward<int>(c, exported{"ibv_get_async_event"}, context, event);
+  if (outcome == 0) count_read(c, *event);
+  return outcome;
+}
+
+void ack_async_event(call& c, ibv_async_event* event) {
+  if (c.is_seen() && !c.given(event, "event")) return;
+  // No destroy waits for an event of a port or a device.
+  record* const named = c.is_seen() ? object_named_by(c.state(), *event) : nullptr;
+  if (!named || acknowledge(c, *named, named->async_events, 1, "async event") != 0)
+    forward<void>(c, exported{"ibv_ack_async_event"}, event);
+}
+
+int attach_mcast(call& c, ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
+  const int code = forward<int>(c, exported{"ibv_attach_mcast"}, qp, gid, lid);
+  if (code == 0 && c.is_seen() && !find_membership(c, qp, *gid, lid)) {
+    const auto made = make_membership(qp, *gid, lid);
+    c.add(made, made.get(), qp->context->device->name, {c.record_of(qp)});
+  }
+  return code;
+}
+
+int detach_mcast(call& c, ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
+  record* const ending = c.is_seen() && gid ? find_membership(c, qp, *gid, lid) : nullptr;
+  if (ending && c.failing()) ending->destroy_injected = true;
+  const int code = forward<int>(c, exported{"ibv_detach_mcast"}, qp, gid, lid);
+  if (ending && ending->live && code == 0) c.retire(ending->handle);
+  return code;
+}
+
+int rereg_mr(call& c, ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length,
+             int access) {
+  const int outcome =
+      forward<int>(c, exported{"ibv_rereg_mr"}, mr, flags, pd, address, length, access);
+  if (outcome == 0 && c.is_seen() && (flags & IBV_REREG_MR_CHANGE_PD) != 0) move_to(c, mr, pd);
+  return outcome;
+}
+
+// Its object is its second argument.
+int memcpy_from_dm(call& c, void* host, ibv_dm* dm, std::uint64_t offset, std::size_t length) {
+  if (!admit(c)) return refusal<int>(c);
+  return carry_out(c, find_operation(&object_operations::memcpy_from_dm, dm), host, dm, offset,
+                   length);
+}
+
+int wr_complete(call& c, ibv_qp_ex* handle) {
+  const record* own = c.is_seen() ? c.record_of(handle) : nullptr;
+  // A provider holds its lock from ibv_wr_start on.
+  if (c.failing() && (!own || own->live)) original_operations(handle).wr_abort(handle);
+  return forward<int>(c, &object_operations::wr_complete, handle);
+}
+
+void acknowledge_rest(record& object) noexcept {
+  event_balance& completions = object.completion_events;
+  if (completions.acknowledged < completions.read)
+    call_real<void>("ibv_ack_cq_events", static_cast<ibv_cq*>(const_cast<void*>(object.handle)),
+                    completions.read - completions.acknowledged);
+  completions.acknowledged = completions.read;
+  ibv_async_event event = async_event_of(object);
+  for (; object.async_events.acknowledged < object.async_events.read;
+       ++object.async_events.acknowledged)
+    call_real<void>("ibv_ack_async_event", &event);
+}
+
+}  // namespace ibvxx::shim::real

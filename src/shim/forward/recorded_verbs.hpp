@@ -1,0 +1,32 @@
+// Real verbs of which a session records more than the object that they make or end: events read and
+// acknowledged, multicast memberships, the protection domain of a region. And those whose real
+// operation is called in a way of its own.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/call.hpp"
+
+namespace ibvxx::shim::real {
+
+ibv_context* open_device(call& c, ibv_device* device);
+int get_cq_event(call& c, ibv_comp_channel* channel, ibv_cq** cq, void** cq_context);
+void ack_cq_events(call& c, ibv_cq* cq, unsigned events);
+int get_async_event(call& c, ibv_context* context, ibv_async_event* event);
+void ack_async_event(call& c, ibv_async_event* event);
+int attach_mcast(call& c, ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid);
+int detach_mcast(call& c, ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid);
+int rereg_mr(call& c, ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length,
+             int access);
+
+int memcpy_from_dm(call& c, void* host, ibv_dm* dm, std::uint64_t offset, std::size_t length);
+int wr_complete(call& c, ibv_qp_ex* handle);
+
+/// Acknowledges what the program has read of an object and not acknowledged, which is a finding by
+/// now: the destroy in libibverbs would wait for it for ever.
+void acknowledge_rest(record& object) noexcept;
+
+}  // namespace ibvxx::shim::real

@@ -1,0 +1,11 @@
+// Real objects that a run of a sweep has left alive.
+#pragma once
+
+namespace ibvxx::shim {
+
+/// At the end of a forwarding run: destroys what the session's ledger says is alive, so that the
+/// next run finds the machine as this one did. The run's injected failures kept these objects, and
+/// the body has given up their handles.
+void destroy_leftovers();
+
+}  // namespace ibvxx::shim

@@ -1,0 +1,84 @@
+#include "session/sweep_replay.hpp"
+
+#include <charconv>
+#include <cstdint>
+#include <ibvxx/error.hpp>
+#include <stdexcept>
+
+#include "core/verb_table.hpp"
+
+namespace ibvxx::shim {
+namespace {
+
+[[noreturn]] void refuse(std::string_view part, const char* why) {
+  throw std::logic_error("shim: replay \"" + std::string(part) + "\" " + why +
+                         "; it looks like \"ibv_create_cq#17=ENOMEM,once\"");
+}
+
+[[nodiscard]] verb verb_called(std::string_view called, std::string_view part) {
+  for (std::size_t v = 0; v < verb_count; ++v) {
+    const auto one = static_cast<verb>(v);
+    if (called == name(one) && !row_of(one).errnos.empty()) return one;
+  }
+  refuse(part, "names no verb that a sweep fails");
+}
+
+/// A number that stands by itself; 0 where there is none.
+[[nodiscard]] std::uint64_t number(std::string_view text) noexcept {
+  std::uint64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc() && end == text.data() + text.size() ? value : 0;
+}
+
+[[nodiscard]] int errno_called(std::string_view called, std::string_view part) {
+  constexpr int beyond = 4096;
+  for (int code = 1; code < beyond; ++code)
+    if (const char* known = errno_name(code); known && called == known) return code;
+  const std::uint64_t code = number(called);
+  if (code == 0 || code >= beyond) refuse(part, "names no errno");
+  return static_cast<int>(code);
+}
+
+[[nodiscard]] fault_rule rule_of(std::string_view part) {
+  const std::size_t hash = part.find('#');
+  const std::size_t equals = part.find('=', hash == part.npos ? 0 : hash);
+  const std::size_t comma = part.find(',', equals == part.npos ? 0 : equals);
+  if (hash == part.npos || equals == part.npos || comma == part.npos) refuse(part, "lacks a part");
+  fault_rule rule;
+  rule.fails = true;
+  rule.call = verb_called(part.substr(0, hash), part);
+  rule.index = number(part.substr(hash + 1, equals - hash - 1));
+  if (rule.index == 0) refuse(part, "has no number of a call, which count from 1");
+  rule.code = errno_called(part.substr(equals + 1, comma - equals - 1), part);
+  const std::string_view times = part.substr(comma + 1);
+  if (times != "once" && times != "always") refuse(part, "says neither once nor always");
+  rule.times = times == "once" ? 1 : UINT64_MAX;
+  return rule;
+}
+
+}  // namespace
+
+std::string to_replay(const std::vector<fault_rule>& rules) {
+  std::string line;
+  for (const fault_rule& rule : rules) {
+    const char* known = errno_name(rule.code);
+    if (!line.empty()) line += ';';
+    line += name(rule.call);
+    line += '#' + std::to_string(rule.index) + '=';
+    line += known ? known : std::to_string(rule.code);
+    line += rule.times == 1 ? ",once" : ",always";
+  }
+  return line;
+}
+
+std::vector<fault_rule> from_replay(std::string_view line) {
+  std::vector<fault_rule> rules;
+  while (!line.empty()) {
+    const std::size_t end = line.find(';');
+    rules.push_back(rule_of(line.substr(0, end)));
+    line = end == line.npos ? std::string_view() : line.substr(end + 1);
+  }
+  return rules;
+}
+
+}  // namespace ibvxx::shim

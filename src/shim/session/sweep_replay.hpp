@@ -1,0 +1,16 @@
+// One run of a sweep in one line: "ibv_create_cq#17=ENOMEM,once;close#20=EIO,always".
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/fault_plan.hpp"
+
+namespace ibvxx::shim {
+
+[[nodiscard]] std::string to_replay(const std::vector<fault_rule>& rules);
+/// Throws std::logic_error, naming the part, for what is no such line.
+[[nodiscard]] std::vector<fault_rule> from_replay(std::string_view line);
+
+}  // namespace ibvxx::shim
