@@ -78,7 +78,10 @@ void call::begin_counted() noexcept {
   }
   // The real library must not be given what a simulation made.
   stale_ = state_->forwards() && !subject && object_ && engine::find_retired(object_);
-  if (fault_.action) run_action();
+  if (fault_.action) {
+    run_action();
+    subject_ = state_->subject_of(verb_, object_);  // the action may have destroyed or made objects
+  }
   // The kernel answers every command with EIO once the device is gone, which the action may have
   // brought about.
   if (!fault_.fails && subject && subject->lost && *subject->lost && !outlives_device(verb_)) {

@@ -189,7 +189,10 @@ class call {
 
  private:
   [[nodiscard]] record* check(object_kind kind, const void* handle, bool ending) noexcept {
-    record* object = state_ && handle ? state_->objects.find(handle) : nullptr;
+    // Most handles are what the verb is called on, whose record is known.
+    record* object = handle == object_ && subject_ ? subject_
+                     : state_ && handle            ? state_->objects.find(handle)
+                                                   : nullptr;
     if (object && object->kind == kind && object->live) [[likely]]
       return object;
     refuse_handle(kind, handle, object, ending);

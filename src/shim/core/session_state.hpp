@@ -15,6 +15,7 @@
 #include "core/fault_plan.hpp"
 #include "core/findings.hpp"
 #include "core/ledger.hpp"
+#include "core/verb_table.hpp"
 
 namespace ibvxx::shim {
 
@@ -62,7 +63,14 @@ struct session_state {
   /// Throws std::logic_error for options that make no sense.
   void apply(const session_options& options);
   /// The record of what a verb is called on, or null.
-  [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept;
+  [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept {
+    const verb_row& row = row_of(call);
+    if (!row.has_subject) return nullptr;
+    // A descriptor's number stands in the place of a pointer.
+    if (row.at == operation::c_library) [[unlikely]]
+      return objects.find_descriptor(static_cast<int>(reinterpret_cast<std::intptr_t>(object)));
+    return object ? objects.find(object) : nullptr;
+  }
 };
 
 }  // namespace ibvxx::shim

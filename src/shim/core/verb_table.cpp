@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <cstddef>
-#include <iterator>
 
 #include "core/sees_allocations.hpp"
 
@@ -74,7 +73,7 @@ using enum ends;
 
 /// In the order of the enumeration. ibv_free_device_list and ibv_unimport_* are void;
 /// ibv_close_device returns 0 in every case (rdma-core 44): no sweep injects a failure of these.
-constexpr verb_row rows[] = {
+constexpr std::array<verb_row, verb_count> rows{{
     {.call = verb::none, .has_subject = false},
     // devices
     {.call = verb::get_device_list,
@@ -312,8 +311,7 @@ constexpr verb_row rows[] = {
      .reports = bad_alloc,
      .errnos = no_memory,
      .has_subject = false},
-};
-static_assert(std::size(rows) == verb_count);
+}};
 static_assert([] {
   for (std::size_t i = 0; i < verb_count; ++i)
     if (rows[i].call != static_cast<verb>(i)) return false;
@@ -323,8 +321,6 @@ static_assert([] {
 }  // namespace table
 }  // namespace
 
-const verb_row& row_of(verb call) noexcept {
-  return table::rows[static_cast<std::size_t>(call)];
-}
+constexpr std::array<verb_row, verb_count> verb_table = table::rows;
 
 }  // namespace ibvxx::shim

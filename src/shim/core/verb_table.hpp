@@ -1,6 +1,8 @@
 // What the shim knows of each verb: one row for each, in verb_table.cpp.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <ibvxx/shim/ledger.hpp>
 #include <ibvxx/verb.hpp>
@@ -60,7 +62,12 @@ struct verb_row {
   [[nodiscard]] constexpr bool ends_something() const noexcept { return ending != ends::nothing; }
 };
 
-/// The row of a verb. Costs one load: the table is indexed by the verb.
-[[nodiscard]] const verb_row& row_of(verb call) noexcept;
+/// The table, in the order of the enumeration.
+extern const std::array<verb_row, verb_count> verb_table;
+
+/// The row of a verb.
+[[nodiscard]] inline const verb_row& row_of(verb call) noexcept {
+  return verb_table[static_cast<std::size_t>(call)];
+}
 
 }  // namespace ibvxx::shim

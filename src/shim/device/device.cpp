@@ -78,8 +78,8 @@ std::shared_ptr<sim_device> make_device(const device_description& described, std
 }
 
 const port_description* find_port(const sim_device& device, std::uint32_t port) noexcept {
-  return port >= 1 && port <= device.described.ports.size() ? &device.described.ports[port - 1]
-                                                            : nullptr;
+  const device_description& d = device.described;
+  return port >= 1 && port <= d.limits.phys_port_cnt ? &d.ports[port - 1] : nullptr;
 }
 
 bool fill_gid_entry(const port_description& port, std::uint32_t number, std::uint32_t index,

@@ -74,7 +74,6 @@ progress unanswered(session_state& state, sim_qp& qp, const send_request& reques
 [[nodiscard]] message make_message(const sim_qp& qp, const send_request& request,
                                    const segment_list& payload) noexcept {
   const ibv_ah_attr& address = qp.attr.ah_attr;
-  const port_description* port = find_port(*qp.context->device, address.port_num);
   const std::uint64_t mtu = path_mtu(qp);
   const bool is_global = address.is_global != 0;
   return {.payload = payload,
@@ -84,7 +83,7 @@ progress unanswered(session_state& state, sim_qp& qp, const send_request& reques
           .destination_qp = qp.attr.dest_qp_num & 0xffffff,
           .is_global = is_global,
           .source_gid = is_global ? source_gid(*qp.context, address) : ibv_gid{},
-          .source_lid = port ? port->lid : std::uint16_t{0},
+          .source_lid = is_global ? std::uint16_t{0} : source_lid(*qp.context, address),
           .psn = qp.attr.sq_psn,
           .packets = packets_of(request.opcode, request.length, mtu),
           .path_mtu = mtu,

@@ -88,7 +88,7 @@ enum class sequence : std::uint8_t { expected, repeated, wrong };
 /// The responder takes what it expects next. The one message that ends just before that it takes
 /// for a repetition of the last, and acknowledges it without looking at it, unless it would have to
 /// answer with data. Everything else it drops (measured).
-[[nodiscard]] sequence place(const sim_qp& qp, const message& m) noexcept {
+[[nodiscard]] sequence place_of(const sim_qp& qp, const message& m) noexcept {
   if (qp.attr.rq_psn == m.psn) return sequence::expected;
   std::uint32_t end = m.psn;
   advance(end, m.packets);
@@ -165,30 +165,26 @@ void take_datagram(session_state& state, sim_qp& qp, const message& m) {
 
 response respond(session_state& state, sim_device& device, std::uint32_t port,
                  const message& arriving) {
+  response answer;
   sim_qp* const qp = find_target(device, port, arriving);
-  if (!qp) return {};
+  if (!qp) return answer;
   if (arriving.transport == IBV_QPT_UC) {
     // A message's first packet is taken whatever its number, and sets the sequence (measured).
     qp->attr.rq_psn = arriving.psn;
     static_cast<void>(carry_out(state, *qp, arriving));
     advance(qp->attr.rq_psn, arriving.packets);
-    return {};
+    return answer;
   }
   // Acknowledgements are sent to the queue pair that this one is connected to.
   const bool heard = qp->attr.dest_qp_num == arriving.source_qp;
-  switch (place(*qp, arriving)) {
-    case sequence::wrong:
-      return {};
-    case sequence::repeated:
-      return {.kind = heard ? reply::acknowledged : reply::none};
-    case sequence::expected:
-      break;
-  }
+  const sequence place = place_of(*qp, arriving);
+  if (place == sequence::repeated && heard) answer.kind = reply::acknowledged;
+  if (place != sequence::expected) return answer;
   // Data of more packets than the request has places for in the sequence is not sent (measured).
   if (arriving.opcode == IBV_WR_RDMA_READ &&
       packets_of(arriving.opcode, arriving.length, path_mtu(*qp)) > arriving.packets)
-    return {};
-  response answer = carry_out(state, *qp, arriving);
+    return answer;
+  answer = carry_out(state, *qp, arriving);
   if (answer.kind == reply::acknowledged) advance(qp->attr.rq_psn, arriving.packets);
   if (!heard) answer.kind = reply::none;
   return answer;

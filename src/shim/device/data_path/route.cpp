@@ -60,6 +60,11 @@ ibv_gid source_gid(const sim_context& context, const ibv_ah_attr& address) noexc
   return port && index < port->gids.size() ? port->gids[index].gid : ibv_gid{};
 }
 
+std::uint16_t source_lid(const sim_context& context, const ibv_ah_attr& address) noexcept {
+  const port_description* port = find_port(*context.device, address.port_num);
+  return port ? port->lid : std::uint16_t{0};
+}
+
 destination route(session_state& state, const sim_context& from, const ibv_ah_attr& address,
                   route_hint& hint) noexcept {
   if (!is_active(*from.device, address.port_num)) return {};

@@ -35,4 +35,8 @@ struct route_hint {
 /// The GID that packets with this address are sent from; zeros where there is none.
 [[nodiscard]] ibv_gid source_gid(const sim_context& context, const ibv_ah_attr& address) noexcept;
 
+/// The LID of the port that packets with this address are sent from; 0 where there is none.
+[[nodiscard]] std::uint16_t source_lid(const sim_context& context,
+                                       const ibv_ah_attr& address) noexcept;
+
 }  // namespace ibvxx::shim

@@ -36,7 +36,7 @@ struct message {
   std::uint32_t qkey;        // datagrams
 };
 
-enum class reply : std::uint8_t {
+enum class reply : std::uint32_t {
   none,          ///< nothing comes back
   acknowledged,  ///< carried out, or taken for a repetition of what was
   not_ready,     ///< no receive is posted (RNR NAK)
