@@ -198,6 +198,7 @@ void port(const setting& s) {
   probe("port-up-again-loopback-write", write(2));
 }
 
+/// Case 32.
 void address(const setting& s) {
   // Nothing may use the GID meanwhile: the kernel would keep its slot, and give another one to the
   // address when it comes back.

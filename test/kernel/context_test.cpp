@@ -111,6 +111,7 @@ TEST_CASE("kernel: children hold their parents with EBUSY, and errno is not touc
   CHECK(context.reset());
 }
 
+// Case 28.
 TEST_CASE(
     "kernel: cqe = max_cqe is accepted; one more is refused with both numbers, or clamped where "
     "asked") {
@@ -186,6 +187,7 @@ TEST_CASE("kernel: over the locked-memory limit, ENOMEM names the limit") {
   CHECK(status == 0);
 }
 
+// Case 23.
 TEST_CASE(
     "kernel: without permission on the node the error names it, and a search takes the other "
     "device") {
@@ -226,6 +228,7 @@ TEST_CASE("kernel: a port that is down opens by name paused, and resumes when it
   CHECK(context.state() == context_state::enabled);
 }
 
+// Case 38.
 TEST_CASE("kernel: 10,000 registrations of random sizes leave the number of mappings flat") {
   const nothing_left check;
   auto context = rdma_context::open({.device_name = "rxe0"});
@@ -247,6 +250,7 @@ TEST_CASE("kernel: 10,000 registrations of random sizes leave the number of mapp
   CHECK(context->owned().regions == 0);
 }
 
+// Case 21.
 TEST_CASE(
     "kernel: after reset() the link can be deleted at once; before, the delete waits for the "
     "context") {

@@ -216,6 +216,7 @@ TEST_CASE("events of another port are acknowledged and change nothing") {
   CHECK(s.finish().empty());
 }
 
+// Case 32.
 TEST_CASE(
     "a GID change makes the choice anew; without a usable GID the context pauses until there is "
     "one") {

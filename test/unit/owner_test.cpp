@@ -124,6 +124,7 @@ TEMPLATE_LIST_TEST_CASE("an owner moves and swaps without a call, and resets onc
   CHECK(on.finish().empty());
 }
 
+// Case 7.
 TEMPLATE_LIST_TEST_CASE(
     "assigning over a live owner destroys the old once, before the new is taken", "[owner]",
     test::every_owner) {
