@@ -8,6 +8,8 @@ git, that is there):
             the folder's meson.build makes, and may hold *, <family> or {hpp,cpp}: then something must match.
   names     NAME.hpp, .cpp, .sh, .py, .awk, .md without a folder: a file of that name is somewhere in the tree
   gone      notes that were never part of the repository
+  rooms     in docs/internals.md and docs/contributing.md: `core/call.cpp` is a file of src/shim, and `call::may_destroy` or
+            `find_leaks` is a word of some file in src, include or test
   facts     "docs/facts/PAGE.md L3.2" names a fact that PAGE has
   cases     a "case 22" of test/cases/ is a row of docs/cases.md, and each row names files that say "case 22"
   links     [text](page#heading) in README.md and docs/: the page and the heading exist
@@ -32,6 +34,9 @@ GONE = re.compile(r"\b(verbs-facts|kernel-device|device-facts|shim-facts|cm-fact
 # Files that scripts write while they run, and one of compiler-rt.
 ELSEWHERE = {"main.cpp", "use.cpp", "tsan_new_delete.cpp"}
 FACT = re.compile(r"(?:docs/)?(facts/[\w-]+\.md),? ([A-Z]\d+(?:\.\d+)?)")
+ROOM = re.compile(r"`((?:core|device|intercept|forward|system|session)/[\w./*{},<>-]*)`")
+WORD = re.compile(r"`((?:[a-z]\w*::)*([a-z]\w*_\w+|[a-z]\w*(?=\(\)))|(?:[a-z]\w*::)+([a-z]\w*))(?:\(\))?`")
+ABOUT_SOURCES = {"docs/internals.md", "docs/contributing.md"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -91,6 +96,7 @@ class Checker:
         self.passed = 0
         self.wrong = []
         self.facts = {}
+        self.words = set()
 
     def check(self, good, file, line, message):
         if good:
@@ -155,6 +161,18 @@ class Checker:
                 else:
                     self.check(True, file, number, "")
 
+    def rooms(self, file, text):
+        if not self.words:
+            for name in self.files:
+                if re.match(r"(src|include|test)/.*\.(cpp|hpp)$", name) or name == "meson_options.txt":
+                    self.words |= set(re.findall(r"\w+", (TREE / name).read_text()))
+        for number, line in enumerate(text.splitlines(), 1):
+            for path in ROOM.findall(line):
+                self.check(self.exists(f"src/shim/{path}", TREE), file, number, f"there is no src/shim/{path}")
+            for span, *last in WORD.findall(line):
+                word = last[0] or last[1]
+                self.check(word in self.words, file, number, f"nothing in the sources is called {span}")
+
     def cases(self):
         name = "docs/cases.md"
         page = TREE / name
@@ -193,6 +211,8 @@ class Checker:
                 continue
             text = path.read_text()
             self.paths(file, text)
+            if file in ABOUT_SOURCES:
+                self.rooms(file, text)
             if file == "README.md" or file.startswith("docs/") and path.suffix == ".md":
                 self.links(file, text)
         self.cases()
