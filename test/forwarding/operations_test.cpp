@@ -15,7 +15,7 @@ int modify_cq(ibv_cq*, ibv_modify_cq_attr*) {
   return 0;
 }
 
-TEST_CASE("forwarding: an operation that the provider does not have stays one that it has not") {
+TEST_CASE("forwarding: an operation that the provider does not have stays null") {
   verbs_context real{};
   real.sz = sizeof real;
   real.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -30,7 +30,7 @@ TEST_CASE("forwarding: an operation that the provider does not have stays one th
   CHECK(real.alloc_td == nullptr);
 }
 
-TEST_CASE("forwarding: what lies before an older library's context is not looked at") {
+TEST_CASE("forwarding: memory before the context of an older library is not read") {
   verbs_context real{};
   real.sz = sizeof real - offsetof(verbs_context, modify_cq);  // the first that it has
   real.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -50,7 +50,7 @@ TEST_CASE("forwarding: a context without extensions has its old operations repla
   CHECK(real.modify_cq == &modify_cq);
 }
 
-TEST_CASE("forwarding: an object's function that is not there is not put there") {
+TEST_CASE("forwarding: a null operation of an object stays null") {
   ibv_cq_ex cq{};
   CHECK(shim::replace(cq.start_poll, [](ibv_cq_ex*, ibv_poll_cq_attr*) { return 0; }) == nullptr);
   CHECK(cq.start_poll == nullptr);
