@@ -3,7 +3,7 @@
 #
 # Builds docs/examples/quickstart.cpp and runs it: on an RDMA device if there is one, otherwise on a simulated one.
 # On Debian it first installs, with apt-get, the packages that are missing for that. It can be run again, from anywhere;
-# BUILD_DIR is build-quickstart in the source tree unless told.
+# BUILD_DIR is build-quickstart in the source tree by default.
 set -eu
 tree=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 build=${1:-$tree/build-quickstart}

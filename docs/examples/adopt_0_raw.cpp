@@ -1,4 +1,4 @@
-// Before: a program on raw verbs, as there are many. Each failure has to know what to undo.
+// Before: a program on raw verbs. Each failure has to undo the steps before it.
 #include <infiniband/verbs.h>
 
 #include <cerrno>

@@ -1,5 +1,5 @@
-// Step 1: the calls stay, their results get owners. The ladder of labels and the closing function
-// are gone; the members' order says what goes first, from the last to the first.
+// Step 1: the calls stay, their results get owners. The labels for undoing and the closing function
+// are no longer needed: members are destroyed in the reverse order of their declaration.
 #include <infiniband/verbs.h>
 
 #include <cerrno>

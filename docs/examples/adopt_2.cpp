@@ -1,5 +1,5 @@
-// Step 2: the calls are ibvxx's. A failure says which verb, on which device, with what arguments,
-// and a transport exists either complete or not at all.
+// Step 2: the calls are ibvxx's. An error names the verb, the device and the arguments, and a
+// transport exists either complete or not at all.
 #include <cstdio>
 #include <ibvxx/ibvxx.hpp>
 #include <span>

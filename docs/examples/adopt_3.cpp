@@ -1,5 +1,5 @@
-// Step 3: what always comes together is a context. It finds the device with an active port, and
-// brings channels, events, retries and an orderly end with it.
+// Step 3: device, domain, channels and queues are one context. It finds the device with an active
+// port, follows its events, and releases everything in order.
 #include <cstdio>
 #include <ibvxx/ibvxx.hpp>
 #include <span>

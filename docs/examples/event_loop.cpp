@@ -1,9 +1,9 @@
-// One loop for everything that a context tells: completions of its queues, and what happens to its
-// device. On a simulated device the cable is pulled and plugged in again meanwhile.
+// One loop for all events of a context: completions of its queues, and events of its device. On a
+// simulated device the port goes down and comes up again meanwhile.
 //
 // usage: event_loop [simulate]
 //
-// Without an RDMA device it takes the simulated one anyway.
+// Without an RDMA device it uses the simulated one, too.
 #include <sys/epoll.h>
 
 #include <array>
@@ -29,7 +29,7 @@ class event_loop {
  public:
   explicit event_loop(rdma_context& context) : context_(context) {}
 
-  /// Waits until something happened, and treats all of it. False when nothing did for `timeout`.
+  /// Waits for events and handles all of them. False if none came within `timeout`.
   bool run_once(std::chrono::milliseconds timeout) {
     std::array<epoll_event, 8> ready;
     const int count = ::epoll_wait(context_.epoll_fd(), ready.data(), ready.size(),
@@ -51,7 +51,7 @@ class event_loop {
   [[nodiscard]] std::size_t received() const noexcept { return received_; }
 
  private:
-  /// The context follows: a port that goes down pauses it, one that comes up resumes it.
+  /// The context is paused when its port goes down, and resumed when it comes up.
   void device_events() {
     or_throw(context_.process_async_events([](const ibv_async_event& event) {
       fmt::print("{}\n", ibv_event_type_str(event.event_type));
@@ -60,11 +60,11 @@ class event_loop {
   }
 
   void completion_events(int fd) {
-    cq_event_batch events;  // acknowledges what it has read when it goes
+    cq_event_batch events;  // its destructor acknowledges what it has read
     for (std::size_t i = 0; i < context_.comp_channel_count(); ++i)
       if (context_.comp_channel(i)->fd == fd) or_throw(events.read(context_.comp_channel(i)));
     for (const auto& [cq, count] : events.pending()) {
-      // An event is for the past, and arming for the future: what came in between is polled.
+      // Completions that arrived between the event and the arming raise no event: poll again.
       or_throw(req_notify_cq(cq));
       drain(cq);
     }
@@ -101,7 +101,7 @@ void exchange(event_loop& loop, const loopback& pair, ibv_sge piece, std::size_t
 }
 
 void run(bool simulate) {
-  std::optional<shim::session> simulation;  // while it lives, the simulated device is all there is
+  std::optional<shim::session> simulation;  // until it ends, the simulated device is the only one
   if (simulate) simulation.emplace();
   rdma_context context({.comp_channels = 2, .cqs = 2});
   if (auto enabled = context.enable(); !enabled) {

@@ -1,5 +1,4 @@
-// Two RC queue pairs of one context that are connected to each other: what an example needs to have
-// somebody to talk to.
+// Two RC queue pairs of one context, connected to each other.
 #pragma once
 
 #include <cstdint>

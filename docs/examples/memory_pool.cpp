@@ -1,4 +1,4 @@
-// Messages in blocks of a pool: taken for a message, given back when its completion has come.
+// Messages in blocks of a pool: a block is taken for a message and returned after its completion.
 #include "memory_pool.hpp"
 
 #include <array>
@@ -52,7 +52,7 @@ void run() {
             throw ibvxx::exception(
                 ibvxx::error(ibvxx::verb::none, EIO).explain("message %zu is damaged", received));
       }
-      in_flight.erase(done);  // the block goes back
+      in_flight.erase(done);  // returns the block to the pool
     }
   }
   fmt::print("{} messages through {} blocks, {} of them free again\n", received, blocks,

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-/// Blocks may be taken and given back from any thread. The pool must outlive them, and its
+/// Blocks may be taken and returned on any thread. The pool must outlive them, and its
 /// protection domain must outlive the pool.
 class memory_pool {
  public:
@@ -24,7 +24,7 @@ class memory_pool {
     for (std::size_t i = count; i-- > 0;) free_.push_back(&memory_[i * block_size]);
   }
 
-  /// A block of the pool's memory; it goes back to the pool with its owner.
+  /// A block of the pool's memory; its destructor returns it to the pool.
   class block {
    public:
     block(block&& other) noexcept
@@ -49,7 +49,7 @@ class memory_pool {
     std::byte* begin_;
   };
 
-  /// Nothing when all blocks are taken: the caller knows best whether to wait or to refuse.
+  /// Empty when all blocks are taken: the caller decides whether to wait or to fail.
   [[nodiscard]] std::optional<block> take() {
     const std::lock_guard lock(mutex_);
     if (free_.empty()) return std::nullopt;
@@ -65,12 +65,12 @@ class memory_pool {
  private:
   void give_back(std::byte* begin) noexcept {
     const std::lock_guard lock(mutex_);
-    free_.push_back(begin);  // there is room: it held all of them
+    free_.push_back(begin);  // does not allocate: its capacity is that of all blocks
   }
 
   std::size_t block_size_;
   std::vector<std::byte> memory_;
-  ibvxx::unique_mr region_;  // after the memory, so that it goes before it
+  ibvxx::unique_mr region_;  // after the memory, so that it is destroyed first
   mutable std::mutex mutex_;
   std::vector<std::byte*> free_;
 };

@@ -1,5 +1,5 @@
-// How ibv_rc_pingpong of rdma-core and rc_pingpong tell each other their addresses: over TCP,
-// before there is an RDMA connection.
+// How ibv_rc_pingpong of rdma-core and rc_pingpong exchange their addresses: over TCP, before there
+// is an RDMA connection.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include <system_error>
 
 /// `lid:qpn:psn:gid` in lower-case hexadecimal of 4, 6, 6 and 32 digits, and a zero at the end.
-/// The path MTU is not told: both sides must have been given the same.
+/// The path MTU is not exchanged: both sides must use the same option.
 using wire_address = std::array<char, 52>;
 
 [[nodiscard]] inline wire_address to_wire(const ibvxx::qp_address& address) {
@@ -34,7 +34,7 @@ using wire_address = std::array<char, 52>;
   return wire;
 }
 
-/// Takes nothing but the exact form: it comes from the network. EINVAL, saying where it is wrong.
+/// Accepts only the exact form, since it comes from the network; else EINVAL with the position.
 [[nodiscard]] inline ibvxx::result<ibvxx::qp_address> from_wire(const wire_address& wire,
                                                                 ibv_mtu mtu) {
   constexpr std::string_view form = "xxxx:xxxxxx:xxxxxx:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";

@@ -1,6 +1,6 @@
-// ibvxx on one page: open a context, look at what it owns, take it down; move data from one context
-// to another; then fail every step of the first part in turn and see that nothing is left. Without
-// an RDMA device it runs on a simulated one.
+// ibvxx on one page: opens a context, shows what it owns, and releases it; moves data from one
+// context to another; then fails every step of the first part in turn and shows that nothing is
+// left. Without an RDMA device it runs on a simulated one.
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -23,7 +23,7 @@ namespace {
 
 std::array<std::byte, 65536> buffer;
 
-/// There is no clean-up code: whatever fails, the owners release what there is.
+/// There is no clean-up code: where a step fails, the owners release what was made before.
 result<rdma_context> open_and_register() {
   auto context = rdma_context::open({.comp_channels = 2, .cqs = 4, .cqe = 256});
   if (!context) return context;
@@ -79,7 +79,7 @@ result<endpoint> make_endpoint(std::span<char> memory, std::uint32_t psn) {
   return endpoint{std::move(*context), memory, *region, *qp, address};
 }
 
-/// In real life `peer` comes over the wire: qp_address has a text and a byte form for that.
+/// Between processes `peer` is sent over a connection: qp_address has a text and a byte form.
 result<void> connect(const endpoint& local, const qp_address& peer) {
   const int port = local.context.port();
   const auto sgid_index = static_cast<int>(local.context.gid().entry.gid_index);
@@ -115,7 +115,7 @@ result<void> complete_one(const endpoint& end, const char* what) {
   return failure(error(verb::poll_cq, EIO).explain("%s: %s", info.name, info.advice));
 }
 
-/// An RDMA write, of which the receiving side sees nothing but its memory, and a send, which takes
+/// An RDMA write, which changes the peer's memory and completes only here, and a send, which takes
 /// a receive there.
 result<void> move_data() {
   std::array<char, 128> from{}, to{};
@@ -165,7 +165,7 @@ result<void> move_data() {
 
 /// Shows a context, and data on its way, on a real device, or else on a simulated one.
 result<void> show() {
-  std::optional<shim::session> simulation;  // while it lives, the simulated device is all there is
+  std::optional<shim::session> simulation;  // until it ends, the simulated device is the only one
   auto context = open_and_register();
   if (!context) {
     fmt::print("No real device to use: {}\n", context.error());
@@ -175,13 +175,13 @@ result<void> show() {
   }
   fmt::print("A context on {}:\n\n", simulation ? "the simulated device" : "a real device");
   print_inventory(*context);
-  // The destructor would do, but it cannot return what went wrong.
+  // The destructor would release it as well, but it cannot return an error.
   if (auto gone = context->reset(); !gone) return gone;
   fmt::print("\nData from one context to another:\n\n");
   return move_data();
 }
 
-/// What is failed, call by call.
+/// The calls to fail, in turn.
 result<void> run_once() {
   auto context = open_and_register();
   return context ? context->reset() : failure(context.error());
@@ -194,7 +194,7 @@ bool destroys(verb call) {
   return destroying.count(call) != 0;
 }
 
-/// An errno that the call really can give; 0 for a call that cannot fail.
+/// An errno that the call can return; 0 for a call that cannot fail.
 int likely_errno(verb call) {
   static const std::map<verb, int> special = {
       {verb::free_device_list, 0},   {verb::close_device, 0},
@@ -206,7 +206,7 @@ int likely_errno(verb call) {
   return destroys(call) ? EBUSY : ENOMEM;
 }
 
-/// True if each failure was told as it happened and left nothing behind.
+/// True if each failure was reported as it was injected, and left nothing behind.
 bool fail_every_step() {
   std::vector<shim::call_record> steps;
   {
@@ -226,7 +226,7 @@ bool fail_every_step() {
     const auto outcome = run_once();
 
     std::size_t gone = 0;
-    for (const shim::call_record& call : s.trace())  // a close() that fails has closed all the same
+    for (const shim::call_record& call : s.trace())  // a failed close() closes, too
       gone += destroys(call.call) && (call.injected == 0 || call.call == verb::close) ? 1U : 0U;
     const std::size_t alive = s.live();
     const bool told =

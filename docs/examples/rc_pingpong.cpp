@@ -1,4 +1,5 @@
-// As rdma-core's ibv_rc_pingpong, which it talks to: measures how long messages take to and fro.
+// Like rdma-core's ibv_rc_pingpong, with which it interoperates: measures the round trip of
+// messages.
 //
 // usage: rc_pingpong [-d DEVICE] [-i IB_PORT] [-g GID_INDEX] [-p TCP_PORT] [-s SIZE] [-m MTU]
 //                    [-n ITERATIONS] [-e] [SERVER]

@@ -1,5 +1,5 @@
-// Messages to and fro over an RC connection, with rc_pingpong or rdma-core's ibv_rc_pingpong at the
-// other end.
+// Messages in both directions over an RC connection; the peer is rc_pingpong or rdma-core's
+// ibv_rc_pingpong.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class pingpong {
                       .max_inline_data = 0};
     qp_ = ibvxx::or_throw(context_.create_qp(attributes));
     ibvxx::or_throw(ibvxx::qp_to_init(qp_, {.port = context_.port()}));
-    // Before anybody knows the address: whatever comes finds a receive.
+    // Before the address is sent: a receive is posted for every message that can arrive.
     for (std::uint32_t i = 0; i < receive_depth; ++i) post_receive();
     local_ = ibvxx::local_address(qp_, std::random_device{}() & ibvxx::max_24_bit,
                                   context_.port_attributes(), context_.gid().entry.gid);
@@ -68,7 +68,7 @@ class pingpong {
   [[nodiscard]] const ibvxx::qp_address& local() const noexcept { return local_; }
   [[nodiscard]] const ibvxx::qp_address& remote() const noexcept { return remote_; }
 
-  /// Exchanges addresses and connects. A server is ready before it tells its address, so the client
+  /// Exchanges addresses and connects. A server is ready before it sends its address, so the client
   /// may send as soon as it has it.
   void meet() {
     peer_socket peer = peer_socket::connect(options_.server, options_.tcp_port);
@@ -128,7 +128,7 @@ class pingpong {
     return std::all_of(received.begin(), received.end(), [](char byte) { return byte == fill; });
   }
 
-  /// Takes everything down; the destructor would do, but could not say what went wrong.
+  /// Releases everything; the destructor would, too, but cannot return an error.
   void close() { ibvxx::or_throw(context_.reset()); }
 
  private:
@@ -168,7 +168,7 @@ class pingpong {
     ibvxx::or_throw(ibvxx::post_send(qp_, &request));
   }
 
-  /// At least one completion, or ETIMEDOUT when the peer is silent for too long.
+  /// At least one completion, or ETIMEDOUT if none arrives in time.
   [[nodiscard]] std::span<const ibv_wc> completed(std::span<ibv_wc> room) {
     if (options_.events) {
       if (!waiter_) {
@@ -189,7 +189,7 @@ class pingpong {
   }
 
   pingpong_options options_;
-  std::vector<char> memory_;  // before the context, whose region of it must go first
+  std::vector<char> memory_;  // before the context, whose region must be deregistered first
   ibvxx::rdma_context context_;
   ibv_mr* region_ = nullptr;
   ibv_qp* qp_ = nullptr;

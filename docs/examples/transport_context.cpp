@@ -1,5 +1,5 @@
-// A day in the life of a transport with two NICs, on a simulated machine where everything can be
-// made to happen: a start that fails half-way, a cable, maintenance, a lost device, a stubborn end.
+// A transport with two NICs on a simulated machine: a start that fails half-way, a port that goes
+// down, maintenance, a lost device, and a destroy that fails at the end.
 #include "transport_context.hpp"
 
 #include <cerrno>
@@ -45,13 +45,13 @@ result<void> live(transport& t, shim::session& machine) {
   machine.unplug("mlx5_0");
   if (auto followed = t.follow(); !followed) return followed;
   show(t, "a device is gone");
-  // Its destroys answer EIO; the context lets go of it all the same, and says so.
+  // Its destroys return EIO; the context gives it up, and its error says "device lost".
   if (auto recovered = t.recover(); !recovered) fmt::print("recover: {}\n", recovered.error());
   show(t, "it is given up");
 
   machine.fail(verb::dealloc_pd).with(EBUSY);
   if (auto stopped = second.reset(); !stopped) fmt::print("reset: {}\n", stopped.error());
-  show(t, "a PD would not go");
+  show(t, "a PD was not deallocated");
   if (auto stopped = t.stop(); !stopped) return stopped;
   show(t, "stopped");
   return {};

@@ -1,4 +1,4 @@
-// A transport over several NICs, each a context of its own: it goes on with those that work.
+// A transport over several NICs, each a context of its own: it uses those that work.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-/// One thread drives it. No state is kept here: each context knows its own.
+/// For one thread. It keeps no state: each context has its own.
 class transport {
  public:
   explicit transport(const std::vector<std::string>& devices) {
@@ -17,8 +17,8 @@ class transport {
           ibvxx::context_config{.device_name = device, .comp_channels = 2, .cqs = 4, .cqe = 256});
   }
 
-  /// Enables what is not enabled; what fails owns nothing and is tried again by the next call. The
-  /// first error where some NIC could not be had, even though others can be used.
+  /// Enables the NICs that are not enabled; one that fails owns nothing and is tried again by the
+  /// next call. Returns the first error, even though other NICs can be used.
   ibvxx::result<void> start() {
     ibvxx::result<void> outcome;
     for (ibvxx::rdma_context& nic : nics_)
@@ -41,8 +41,8 @@ class transport {
     return ibvxx::failure(none);
   }
 
-  /// Takes notice of what happened to the devices. Call it when an epoll descriptor is readable, or
-  /// every now and then.
+  /// Reads the events of the devices and follows them. Call it when an epoll descriptor is
+  /// readable, or periodically.
   ibvxx::result<void> follow() {
     ibvxx::result<void> outcome;
     for (ibvxx::rdma_context& nic : nics_) {
@@ -53,7 +53,7 @@ class transport {
     return outcome;
   }
 
-  /// Takes down what is lost, so that the next start() can find a device that came back.
+  /// Releases lost contexts, so that the next start() can find a device that came back.
   ibvxx::result<void> recover() {
     ibvxx::result<void> outcome;
     for (ibvxx::rdma_context& nic : nics_)
@@ -62,8 +62,8 @@ class transport {
     return outcome;
   }
 
-  /// Takes everything down, and tries again what would not go at first; what is left after that is
-  /// told, and still owned.
+  /// Releases everything, and tries again where that failed. What is left after that is still
+  /// owned, and the error names it.
   ibvxx::result<void> stop(int tries = 3) {
     ibvxx::result<void> outcome;
     for (; tries > 0; --tries) {

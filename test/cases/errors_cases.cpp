@@ -79,7 +79,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "case 22: every verb that returns a pointer and fails without an errno is told of as "
+    "case 22: every verb that returns a pointer and fails without an errno is reported as "
     "unspecified, never as a success") {
   fixture f;
   auto left = accepted(f.s, [](const shim::fault& rule) { rule.without_errno(); });
@@ -103,7 +103,7 @@ TEST_CASE(
   f.end();
 }
 
-TEST_CASE("case 22: verbs that report through errno are told of with it, whatever it was before") {
+TEST_CASE("case 22: verbs that report through errno are reported with it, whatever it was before") {
   fixture f;
   for (const auto& one : test::every_call()) {
     switch (one.call) {
@@ -131,11 +131,11 @@ TEST_CASE("case 22: verbs that report through errno are told of with it, whateve
   f.end();
 }
 
-TEST_CASE("what is more than the errno is asked for after a failure, never by a success") {
+TEST_CASE("what explains an errno is queried after a failure, never after a success") {
   fixture f;
   for (const int fd : {f.objects->channel->fd, f.objects->context->async_fd})
     REQUIRE(set_nonblocking(fd));
-  // Parents are tried before their children here, and iterations ended that nobody began.
+  // Here parents are destroyed before their children, and iterations end that were not begun.
   f.s.tolerate(shim::finding_kind::destroyed_in_use);
   f.s.tolerate(shim::finding_kind::unbalanced_batch);
   std::size_t succeeded = 0;

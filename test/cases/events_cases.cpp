@@ -40,10 +40,10 @@ TEST_CASE("case 15: events A, B, A, then an exception: A is acknowledged twice a
     REQUIRE(events.size() == 3);
     throw 7;
   }());
-  f.end();  // the destroys would tell of a balance that is not even
+  f.end();  // a destroy with unacknowledged events would be a finding
 }
 
-TEST_CASE("case 15: acknowledging a third event of A is found") {
+TEST_CASE("case 15: acknowledging a third event of A is a finding") {
   shim::session s;
   auto context = or_throw(open_device((*get_device_list())[0]));
   auto channel = or_throw(create_comp_channel(context));
@@ -96,8 +96,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "cq_waiter: the time passes, a spurious event does not end the wait, and stop() does, from "
-    "another thread") {
+    "cq_waiter: a timeout and stop() from another thread end the wait, a spurious event does not") {
   fixture f;
   ibv_cq* const queues[] = {f.a.get(), f.b.get()};
   auto waiter = or_throw(cq_waiter::create(f.channel, queues));

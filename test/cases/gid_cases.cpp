@@ -20,8 +20,8 @@ shim::simulated machine_with(std::vector<shim::gid_slot> table, int size) {
 }  // namespace
 
 TEST_CASE(
-    "case 30: of a mixed table, RoCE v2 with a network device is taken and link-local comes last, "
-    "wherever they stand; a tie goes to the lower index") {
+    "case 30: of a mixed table, RoCE v2 with a network device is chosen and link-local comes last, "
+    "in any order of the entries; of equals the lower index is chosen") {
   const shim::gid_slot best{shim::gid("::ffff:10.0.0.1"), v2, loopback};
   std::vector<shim::gid_slot> table = {{shim::gid("fe80::1"), v1, loopback},
                                        {shim::gid("fe80::1"), v2, loopback},
@@ -50,7 +50,7 @@ TEST_CASE(
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 30: an index that is asked for is taken, and only the reason warns") {
+TEST_CASE("case 30: a configured index is used, and only the reason warns") {
   shim::session s(machine_with(
       {{shim::gid("fe80::1"), v1, loopback}, {shim::gid("::ffff:10.0.0.1"), v2, loopback}}, 16));
   auto context = or_throw(rdma_context::open({.gid_index = 0}));
@@ -61,7 +61,7 @@ TEST_CASE("case 30: an index that is asked for is taken, and only the reason war
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 31: 256 slots, 0 to 5 empty, 6 of v1, 7 of v2: 7 is taken") {
+TEST_CASE("case 31: 256 slots, 0 to 5 empty, 6 of v1, 7 of v2: 7 is chosen") {
   std::vector<shim::gid_slot> table(8);
   table[6] = {shim::gid("::ffff:10.0.0.1"), v1, loopback};
   table[7] = {shim::gid("::ffff:10.0.0.1"), v2, loopback};
@@ -88,10 +88,11 @@ TEST_CASE("case 31: all slots empty is an error of its own, and everything unwin
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("a GID table that changes is chosen from by the whole policy, names and all") {
+TEST_CASE("after a change of the GID table the whole policy applies, excluded names included") {
   shim::session s(machine_with({{}, {}, {shim::gid("2001:db8::2"), v2, loopback}}, 16));
   auto context = [] {
-    std::vector<std::string> excluded = {"lo*", "eth17"};  // gone before they are asked for again
+    std::vector<std::string> excluded = {"lo*",
+                                         "eth17"};  // destroyed before the policy is applied again
     return rdma_context::open({.gids = {.excluded_devices = excluded}});
   }();
   REQUIRE_FALSE(context);

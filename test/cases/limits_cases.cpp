@@ -21,7 +21,7 @@ TEST_CASE(
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 27: three completion vectors, eight CQs: they take turns") {
+TEST_CASE("case 27: three completion vectors, eight CQs: the vectors are used in turn") {
   shim::session s(shim::simulated{{{.completion_vectors = 3}}});
   auto context = or_throw(rdma_context::open({.comp_channels = 1, .cqs = 8}));
   CHECK(context.cq_count() == 8);
@@ -48,7 +48,8 @@ TEST_CASE("case 27: an explicit completion vector out of range is refused with t
 }
 
 TEST_CASE(
-    "case 28: the device's largest queue is taken, and one more is refused with both numbers") {
+    "case 28: a queue of the device's limit is created, and one entry more is refused with both "
+    "numbers") {
   shim::session s;
   rdma_context largest({.cqe = 32767});
   REQUIRE(largest.enable());

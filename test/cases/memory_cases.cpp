@@ -8,8 +8,8 @@
 namespace ibvxx::memory_cases {
 
 TEST_CASE(
-    "case 35: three contexts, registration fails on the third: the caller undoes two, and a stuck "
-    "one is retried alone") {
+    "case 35: three contexts, registration fails on the third: the caller undoes two, and only the "
+    "one that failed is retried") {
   shim::session s(shim::simulated{{{.name = "a"}, {.name = "b"}, {.name = "c"}}});
   std::vector<rdma_context> contexts;
   for (const char* name : {"a", "b", "c"})
@@ -35,8 +35,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "case 37: a dmabuf registration closes the descriptor that it was given exactly once, whatever "
-    "comes of it") {
+    "case 37: a dmabuf registration closes its descriptor exactly once, whether it succeeds or "
+    "fails") {
   shim::session s(shim::simulated{{shim::device_description::hardware()}});
   auto context = or_throw(open_device((*get_device_list())[0]));
   auto pd = or_throw(alloc_pd(context));
@@ -59,9 +59,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "case 33: a registration that stalls in the kernel holds up neither another one nor the state, "
-    "only "
-    "reset()") {
+    "case 33: a registration that stalls in the kernel blocks neither another one nor state(), "
+    "only reset()") {
   shim::session s;
   rdma_context context({});
   REQUIRE(context.enable());

@@ -28,7 +28,7 @@ TEST_CASE(
 
 TEST_CASE(
     "case 4: a list that fails, an empty list, and a list followed by a failure: each list is "
-    "freed, and told apart") {
+    "freed, and the errors differ") {
   {
     shim::session s;
     s.fail(verb::get_device_list).with(ENOMEM);

@@ -7,7 +7,7 @@
 namespace ibvxx::owner_cases {
 
 TEST_CASE(
-    "case 8: a queue pair that shares one CQ for both directions fails to come: everything is "
+    "case 8: the creation of a queue pair with one CQ for both directions fails: everything is "
     "destroyed once") {
   shim::session s;
   {
@@ -34,7 +34,7 @@ TEST_CASE(
   CHECK(findings[0].kind == shim::finding_kind::destroyed_in_use);
 }
 
-TEST_CASE("case 9: guard bytes around every structure that a verb fills stay as they are") {
+TEST_CASE("case 9: guard bytes around every structure that a verb fills do not change") {
   shim::session s;
   auto context = or_throw(open_device((*get_device_list())[0]));
   auto pd = or_throw(alloc_pd(context));

@@ -1,4 +1,4 @@
-// Cases from the field: taking down. The numbers are those of the project's list of cases.
+// Cases from the field: teardown. The numbers are those of docs/cases.md.
 #include "suite.hpp"
 #include "support/teardown.hpp"
 #include "support/trace.hpp"
@@ -24,7 +24,7 @@ std::byte memory[3][64];
 
 }  // namespace
 
-TEST_CASE("case 11: regions, queue pairs and the rest go in the documented order") {
+TEST_CASE("case 11: regions, queue pairs and the rest are destroyed in the documented order") {
   shim::session s;
   auto context = or_throw(rdma_context::open({.comp_channels = 1, .cqs = 1}));
   for (auto& region : memory)
@@ -46,7 +46,7 @@ TEST_CASE("case 11: regions, queue pairs and the rest go in the documented order
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 11: any inversion is found") {
+TEST_CASE("case 11: any inversion is a finding") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   REQUIRE(context.register_memory(std::span(memory[0]), IBV_ACCESS_LOCAL_WRITE));
@@ -79,7 +79,7 @@ TEST_CASE(
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 13: a queue pair that cannot be moved to ERR is told and destroyed all the same") {
+TEST_CASE("case 13: a queue pair that cannot be moved to ERR is reported, and destroyed") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   ibv_qp* const qp = new_qp(context);
@@ -164,7 +164,7 @@ TEST_CASE("case 14: a lease that is not given back bounds reset(), which then ch
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 14: the longest release_timeout is for ever, not none") {
+TEST_CASE("case 14: the longest release_timeout waits without end and does not wrap") {
   shim::session s;
   auto context =
       or_throw(rdma_context::open({.release_timeout = std::chrono::milliseconds::max()}));
@@ -207,8 +207,8 @@ TEST_CASE("the sweep of a context with queue pairs and memory is clean at order 
 }
 
 TEST_CASE(
-    "case 20: a fatal device error makes the context lost; reset() ends, says so, and opening "
-    "again is possible") {
+    "case 20: a fatal device error makes the context lost; reset() returns, its error says so, and "
+    "the context can be opened again") {
   shim::session s({{{.name = "sim0"}, {.name = "sim1"}}});
   auto context =
       or_throw(rdma_context::open({.device_name = "sim0", .comp_channels = 2, .cqs = 3}));
@@ -234,7 +234,7 @@ TEST_CASE(
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 20: destroying a lost context tells of each failure and leaves the device closed") {
+TEST_CASE("case 20: destroying a lost context reports each failure and closes the device") {
   shim::session s;
   {
     auto context = or_throw(rdma_context::open({}));
@@ -246,7 +246,7 @@ TEST_CASE("case 20: destroying a lost context tells of each failure and leaves t
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 20: reset() of a device that is gone ends, although nobody read its event") {
+TEST_CASE("case 20: reset() of a device that is gone returns, although its event was not read") {
   shim::session s;
   auto context = or_throw(rdma_context::open({.comp_channels = 2, .cqs = 3}));
   REQUIRE(context.register_memory(std::span(memory[0]), IBV_ACCESS_LOCAL_WRITE));
@@ -261,7 +261,9 @@ TEST_CASE("case 20: reset() of a device that is gone ends, although nobody read 
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 20: on a lost device, what fails with another error than EIO is kept") {
+TEST_CASE(
+    "case 20: on a lost device, an object whose destroy fails with another error than EIO is "
+    "kept") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   s.unplug("sim0");
@@ -274,7 +276,8 @@ TEST_CASE("case 20: on a lost device, what fails with another error than EIO is 
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 20: EIO from one destroy does not make a device lost that answers otherwise") {
+TEST_CASE(
+    "case 20: EIO from one destroy does not make the context lost while other verbs succeed") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   s.fail(verb::dealloc_pd).with(EIO);
@@ -287,7 +290,8 @@ TEST_CASE("case 20: EIO from one destroy does not make a device lost that answer
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("case 20: a device that goes at any call of enable() or reset() leaves nothing open") {
+TEST_CASE(
+    "case 20: a device that is unplugged at any call of enable() or reset() leaves nothing open") {
   const auto life = [] {
     std::optional<error> told;
     rdma_context context({.comp_channels = 2, .cqs = 2});
@@ -319,7 +323,7 @@ TEST_CASE("case 20: a device that goes at any call of enable() or reset() leaves
   CHECK(told > calls / 2);
 }
 
-TEST_CASE("case 20: the destructor of a context whose device is gone closes it and tells of that") {
+TEST_CASE("case 20: the destructor of a context whose device is gone closes it and reports that") {
   shim::session s;
   const test::teardown_catcher teardown;
   {
@@ -334,8 +338,7 @@ TEST_CASE("case 20: the destructor of a context whose device is gone closes it a
   CHECK(s.finish().empty());
 }
 
-TEST_CASE(
-    "case 20: EIO instead of an event means lost, too, and a context that moves takes that along") {
+TEST_CASE("case 20: EIO instead of an event means lost, too, and a moved context stays lost") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   s.fail(verb::get_async_event).with(EIO);
@@ -351,7 +354,7 @@ TEST_CASE(
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("reset() takes what its queue pairs' flush left on the CQs") {
+TEST_CASE("reset() drains the flushed completions of its queue pairs from the CQs") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   ibv_qp* const qp = new_qp(context);

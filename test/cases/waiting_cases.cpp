@@ -1,4 +1,4 @@
-// Cases from the field: waiting for completions that really come.
+// Cases from the field: waiting for completions of requests that are carried out.
 #include "suite.hpp"
 #include "support/loopback.hpp"
 #include "support/trace.hpp"
@@ -56,7 +56,7 @@ TEST_CASE(
     REQUIRE(answer);
     CHECK(answer->what == cq_waiter::outcome::completions);
     CHECK(answer->count == 1);
-    CHECK(took < std::chrono::seconds(5));  // nobody slept: no event would have ended that
+    CHECK(took < std::chrono::seconds(5));  // it did not sleep: no event would have woken it
     CHECK(s.calls(verb::get_cq_event) == 0);
     const auto other = waiter.wait(completions, std::chrono::milliseconds(5000));
     CHECK(other->what == cq_waiter::outcome::completions);
@@ -66,8 +66,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "case 17: a sleeping thread is woken by an event; completions come in batches, queues take "
-    "turns") {
+    "case 17: an event wakes a sleeping thread; completions are returned in batches, from the "
+    "queues in turn") {
   shim::session s;
   {
     test::loopback pair;
@@ -97,7 +97,7 @@ TEST_CASE(
   CHECK(findings_of(s) == "");
 }
 
-TEST_CASE("reset() of a context with connected queue pairs and posted work leaves nothing") {
+TEST_CASE("reset() of a context with connected queue pairs and posted requests leaves nothing") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   ibv_qp_init_attr attributes{};

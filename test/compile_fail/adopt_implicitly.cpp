@@ -1,4 +1,4 @@
-// must not compile: a raw pointer that becomes owned without anybody saying so
+// must not compile: a raw pointer that becomes owned implicitly
 // says: convert|conversion
 #include <ibvxx/completion.hpp>
 

@@ -1,4 +1,4 @@
-// Asynchronous events of queues, and the world's: the port, and the address behind a GID.
+// Asynchronous events: of queues, of the port, and of the address behind a GID.
 #include "connection.hpp"
 #include "groups.hpp"
 
@@ -103,7 +103,7 @@ void of_queue_pairs(const setting& s) {
     probe("SQD-without-notify-events", async_events(s, 0));
   }
   {
-    // A receive before RTS: IBV_EVENT_COMM_EST where the device tells it.
+    // A receive before RTS: IBV_EVENT_COMM_EST where the device raises it.
     const auto cq = make_cq(s, 16);
     side requester(s, options, nullptr);
     const auto qp = make_qp(s, cq.get());
@@ -198,6 +198,7 @@ void port(const setting& s) {
   probe("port-up-again-loopback-write", write(2));
 }
 
+/// Case 32.
 void address(const setting& s) {
   // Nothing may use the GID meanwhile: the kernel would keep its slot, and give another one to the
   // address when it comes back.

@@ -74,7 +74,7 @@ void shapes(const setting& s) {
   });
 }
 
-/// More at a time than the responder was told to keep: the requester's own depth limits them.
+/// More at a time than max_dest_rd_atomic: the requester's own depth limits them.
 void depth(const setting& s) {
   for (const int reads : {1, 4}) {
     connection_options options;

@@ -87,7 +87,7 @@ void resizing(const setting& s) {
     request(id, IBV_WR_RDMA_WRITE, {c.requester.memory.piece(0, 8)})
         .remote(c.responder.memory.address(), c.responder.memory->rkey)
         .post(c.requester.qp.get());
-  // The last one has come when its data has; the CQ itself must not be polled for that.
+  // The last one has arrived when its data has; the CQ must not be polled for that.
   request(6, IBV_WR_SEND, {c.requester.memory.piece(0, 8)}).post(c.requester.qp.get());
   post_receive(c.responder.qp.get(), 7, {c.responder.memory.piece(64, 8)});
   collect(s, c.responder.cq.get(), 1);

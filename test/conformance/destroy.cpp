@@ -129,7 +129,7 @@ void qp(const setting& s) {
   for (std::uint64_t id = 1; id <= 4; ++id) post_receive(waiting, id, {memory.piece(0, 64)});
   once("qp-with-receives", [&] { return ibv_destroy_qp(waiting); });
   probe("qp-with-receives-completions", completions(s, cq.get(), 0));
-  // A request that nobody answers.
+  // A request without an answer.
   waiting = make_qp(s, cq.get()).release();
   bring_to(s, waiting, IBV_QPS_RTS, 0xfffff0);
   request(1, IBV_WR_SEND, {memory.piece(0, 64)}).post(waiting);

@@ -42,9 +42,10 @@ void open(const setting& s) {
   probe("num_comp_vectors", std::to_string(second->num_comp_vectors));
   probe("async_fd", second->async_fd >= 0 ? "valid" : "none");
   probe("cmd_fd", second->cmd_fd >= 0 ? "valid" : "none");
+  // Case 39: 2 is IBV_FORK_UNNEEDED, the kernel copies pinned pages when the process forks.
   probe("is_fork_initialized", std::to_string(ibv_is_fork_initialized()));
   ibv_context* const holding = ibv_open_device(s.context->device);
-  ibv_alloc_pd(holding);  // goes with its context
+  ibv_alloc_pd(holding);  // freed with its context
   probe_code("close-with-pd", [&] { return ibv_close_device(holding); });
 }
 

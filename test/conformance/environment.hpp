@@ -1,4 +1,4 @@
-// The world around the device: what differs between the kernel's machine and the simulation.
+// The environment of the device: what differs between the kernel's machine and the simulation.
 #pragma once
 
 #include <chrono>

@@ -197,7 +197,7 @@ void polling(const setting& s) {
   ibv_wr_complete(r.ex);
   wait_for(s.world.patience(), [&] { return ibv_start_poll(r.cq.get(), &attr) == 0; });
   probe("start_poll", "wr " + std::to_string(r.cq->wr_id));
-  // Let all three come before going on.
+  // Wait until all three have completed.
   wait_for(s.world.silence(), [] { return false; });
   probe_code("next_poll-second", [&] { return ibv_next_poll(r.cq.get()); });
   probe("next_poll-second-is", "wr " + std::to_string(r.cq->wr_id));
@@ -219,7 +219,7 @@ void polling(const setting& s) {
   probe("bad-rkey", next(s, r));
 }
 
-/// The manual wants ibv_end_poll also after ibv_next_poll has said that there is no more.
+/// The manual requires ibv_end_poll also after ibv_next_poll returned ENOENT.
 void end_of_polling(const setting& s) {
   rig r(s);
   ibv_poll_cq_attr attr{};

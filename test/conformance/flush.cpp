@@ -56,7 +56,7 @@ void sends(const setting& s) {
   {
     waiting w(s);
     modify_state(w.qp.get(), IBV_QPS_ERR);
-    // The second is unsignaled, and is flushed all the same.
+    // The second is unsignaled, and is flushed, too.
     probe("waiting-ERR", sorted(s, w.cq.get(), 5));
     request(4, IBV_WR_SEND, {w.memory.piece(0, 8)}).post(w.qp.get());
     probe("send-in-ERR", completions(s, w.cq.get(), 1));
@@ -116,7 +116,7 @@ void after_failure(const setting& s) {
   };
   chain("second-of-four-bad-rkey", [](request& r) { r.wr.wr.rdma.rkey ^= 1; });
   chain("second-of-four-bad-lkey", [](request& r) { r.pieces[0].lkey = 0x7fffff01; });
-  // The responder's own work is flushed when it goes to ERR silently.
+  // The responder's own requests are flushed when it enters ERR, without an event.
   connection c(s);
   for (std::uint64_t id = 11; id <= 12; ++id)
     post_receive(c.responder.qp.get(), id, {c.responder.memory.piece(0, 64)});

@@ -1,6 +1,6 @@
 // Prints how a device behaves, as a transcript of one line per probe. The same source runs on
-// Soft-RoCE inside the kernel tier's machine and on the simulated device; compare.sh tells where
-// they differ.
+// Soft-RoCE inside the kernel tier's machine and on the simulated device; compare.sh prints
+// the differences.
 //
 // usage: conformance [GROUP...]
 #include <signal.h>

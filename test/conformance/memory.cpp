@@ -107,6 +107,7 @@ void regions(const setting& s, unsigned char* memory) {
   errno = untouched;
   ibv_mr* const once = ibv_reg_mr(s.pd, memory, page, access);
   probe_code("dereg_mr", [&] { return ibv_dereg_mr(once); });
+  // Case 39.
   probe_code("fork_init-after-reg_mr", [] { return ibv_fork_init(); });
 }
 

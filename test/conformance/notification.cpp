@@ -14,7 +14,7 @@ owned<ibv_comp_channel> make_channel(const setting& s) {
   return made;
 }
 
-/// Reads events until none comes for a while, acknowledging each unless told otherwise.
+/// Reads events until none comes for a while, acknowledging each by default.
 std::size_t events(const setting& s, ibv_comp_channel* channel, std::size_t expected,
                    bool acknowledge = true) {
   std::size_t count = 0;
@@ -71,7 +71,7 @@ void one_shot(const setting& s) {
   probe("armed", event_count(s, n.channel.get(), 1));
   n.send(3);
   probe("one-shot", event_count(s, n.channel.get(), 0));
-  // What is there already raises nothing.
+  // Completions that are in the queue already raise no event.
   n.arm();
   probe("armed-with-completions-there", event_count(s, n.channel.get(), 0));
   n.send(4);

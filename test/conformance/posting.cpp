@@ -144,7 +144,7 @@ void senseless(const setting& s) {
   });
 }
 
-/// How many sends fit while nobody acknowledges them.
+/// How many sends fit while none is acknowledged.
 void full_send_queue(const setting& s) {
   const region memory(s, 4096);
   for (const unsigned asked : {1U, 2U, 3U, 4U, 8U, 15U, 16U, 17U, 100U}) {

@@ -1,11 +1,11 @@
-// Requests that fail at one of the sides: what either side is told, and their states.
+// Requests that fail at one of the sides: the completions of both sides, and their states.
 #include "connection.hpp"
 #include "groups.hpp"
 
 namespace conformance {
 namespace {
 
-/// Runs one request on a connection of its own and tells everything that came of it.
+/// Runs one request on its own connection and prints all its results.
 template <class Prepare>
 void refuse(const setting& s, const std::string& what, Prepare&& prepare,
             const connection_options& options = {}) {
@@ -201,7 +201,7 @@ void receives(const setting& s) {
     r.wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     r.wr.wr.rdma.rkey ^= 1;
   });
-  // An unsignaled request that fails has its completion all the same.
+  // An unsignaled request that fails has a completion, too.
   refuse(s, "unsignaled-failure", [&](request& r, connection&) {
     r.wr.send_flags = 0;
     r.wr.wr.rdma.rkey ^= 1;

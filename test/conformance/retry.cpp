@@ -1,4 +1,4 @@
-// Requests that nobody answers, or answers with "not ready".
+// Requests without an answer, or with the answer "not ready".
 #include "connection.hpp"
 #include "groups.hpp"
 
@@ -140,7 +140,8 @@ void mismatches(const setting& s) {
   mismatched("psn-behind", keep, [](ibv_qp_attr& attr) { attr.sq_psn = 0x100; });
   mismatched(
       "mtu-smaller", [](ibv_qp_attr& attr) { attr.path_mtu = IBV_MTU_256; }, keep);
-  // The peer takes requests of whoever knows its number, also where it is connected to another.
+  // The peer accepts requests with its number from any queue pair, also while it is connected to
+  // another one.
   const connection_options options = impatient();
   side requester(s, options, nullptr);
   side responder(s, options, nullptr);

@@ -31,24 +31,24 @@ bool wait_for(std::chrono::milliseconds limit, const std::function<bool()>& happ
 bool wait_readable(int fd, std::chrono::milliseconds limit);
 void set_non_blocking(int fd);
 
-/// Polls until `expected` completions have come, or, for 0, until none has come for a while.
+/// Polls until `expected` completions have arrived, or, for 0, until none has arrived for a while.
 std::vector<ibv_wc> collect(const setting& s, ibv_cq* cq, std::size_t expected);
 /// "wr 1 SUCCESS RECV len 64"; of an error only what is defined: "wr 1 REM_ACCESS_ERR".
 [[nodiscard]] std::string told(const ibv_wc& completion);
-/// The same for what comes within the time there is; "nothing" where nothing does, and "missing"
-/// for each one that does not come.
+/// The same for what arrives within the environment's patience; "nothing" where nothing does, and
+/// "missing" for each one that does not arrive.
 [[nodiscard]] std::string completions(const setting& s, ibv_cq* cq, std::size_t expected);
 
-/// Lets the other side settle, then tells what has come there.
+/// Waits until the other side has settled, then returns its completions.
 [[nodiscard]] std::string settled_completions(const setting& s, ibv_cq* cq);
 
 /// Reads and acknowledges `expected` events: their names in alphabetical order, since independent
 /// events have none of their own. For 0 waits a while that none comes.
 [[nodiscard]] std::string async_events(const setting& s, std::size_t expected);
-/// Reads and acknowledges what comes until nothing has come for a while: each name once.
+/// Reads and acknowledges events until none has arrived for a while: each name once.
 [[nodiscard]] std::string async_event_kinds(const setting& s, ibv_event_type at_least);
 
-/// Reads and acknowledges what is there already.
+/// Reads and acknowledges the events that have arrived already.
 [[nodiscard]] std::string settled_async_events(const setting& s);
 
 /// Calls what may block for ever: the code it returned, or "blocks", after which `unblock` must

@@ -187,7 +187,7 @@ void limit_event(const setting& s) {
   probe("limit-afterwards", told(attr));
   send(3);
   probe("limit-comes-once", async_events(s, 0));
-  // Arming above what is there.
+  // A limit above the number of posted receives.
   attr = {0, 0, 5};
   probe_code("limit-above-what-is-there",
              [&] { return ibv_modify_srq(srq.get(), &attr, IBV_SRQ_LIMIT); });

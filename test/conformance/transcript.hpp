@@ -1,4 +1,4 @@
-// The transcript: one line per probe, and the words in which outcomes are told.
+// The transcript: one line per probe, and the words for its outcomes.
 #pragma once
 
 #include <infiniband/verbs.h>

@@ -71,7 +71,7 @@ class prober {
     }
   }
 
-  /// A transition to RESET or ERR: nothing but the state is accepted, told in one line.
+  /// A transition to RESET or ERR: only the state is accepted; one line.
   void vary_briefly(ibv_qp_state from, ibv_qp_state to) const {
     const std::string arrow = name(from) + "-" + name(to);
     probe(arrow, attempt(from, to, IBV_QP_STATE));

@@ -1,4 +1,4 @@
-// Values that a modify may refuse, and what a query tells afterwards.
+// Values that a modify may refuse, and what a query returns afterwards.
 #include "connection.hpp"
 #include "groups.hpp"
 

@@ -23,7 +23,7 @@ void expect(bool good, const char* what) {
   if (!good) ++failures;
 }
 
-/// The client may come before the server listens.
+/// The client may start before the server listens.
 void meet_patiently(pingpong& client) {
   for (int tries = 500;; --tries) {
     try {
@@ -69,7 +69,7 @@ void wire() {
   constexpr std::string_view expected = "0012:000abc:fedcba:00000000000000000000ffff0a000001";
   expect(told.data() == expected, "an address in ibv_rc_pingpong's form");
   const auto back = from_wire(told, IBV_MTU_1024);
-  expect(back && *back == address, "it comes back as it went");
+  expect(back && *back == address, "it is read back unchanged");
   const auto refuses = [&told](std::size_t at, char c) {
     wire_address wrong = told;
     wrong[at] = c;

@@ -159,7 +159,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the sweep of a context that registers memory and lets its destructor do the rest is clean at "
+    "the sweep of a context that registers memory and is released by its destructor is clean at "
     "order 2") {
   const auto body = []() -> result<void> {
     alignas(64) std::byte memory[256];

@@ -140,7 +140,7 @@ TEST_CASE("control: a body that swallows an error is reported by the sweep") {
   CHECK(report.failures.at(0).what == "nobody told of the error: the body succeeded");
 }
 
-TEST_CASE("control: a body that tells of another error is reported by the sweep") {
+TEST_CASE("control: a body that reports another error is reported by the sweep") {
   const auto report = shim::sweep([]() -> result<void> {
     if (!get_device_list()) return failure(error(verb::open_device, EPERM));
     return {};

@@ -26,7 +26,7 @@ TEST_CASE(
         static_cast<void>(context.state());
         static_cast<void>(context.ready());
         static_cast<void>(context.owned());
-        // It may have gone with a reset meanwhile: refused, or (after the next enable) unknown.
+        // A reset may have released it meanwhile: refused, or (after the next enable) unknown.
         if (auto gone = context.unregister_memory(*mr);
             !gone && gone.error().code() != ESHUTDOWN && gone.error().code() != EINVAL)
           ++unexpected;
@@ -109,7 +109,7 @@ TEST_CASE("a failed registration leaves nothing behind") {
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("memory is refused before the context is open and after it is closed") {
+TEST_CASE("registration is refused before the context is open and after it is closed") {
   shim::session s;
   rdma_context context({});
   std::byte memory[64];

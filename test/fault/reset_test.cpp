@@ -41,8 +41,8 @@ rdma_context opened(std::size_t regions) {
 }  // namespace
 
 TEST_CASE(
-    "reset() that fails at any destroy keeps that object and its ancestors, and goes on from "
-    "there") {
+    "reset() that fails at any destroy keeps that object and its ancestors, and the next one "
+    "continues from there") {
   for (const target& t : targets) {
     INFO("failing " << name(t.call) << " " << t.nth);
     shim::session s;
@@ -95,7 +95,8 @@ TEST_CASE("after a reset() that left something, enable() releases the remains an
 }
 
 TEST_CASE(
-    "a failing close of the epoll descriptor is told, but the descriptor is gone, as on Linux") {
+    "a failing close of the epoll descriptor is reported, but the descriptor is closed, as on "
+    "Linux") {
   shim::session s;
   rdma_context context = opened(0);
   s.fail(verb::close).with(EIO);
@@ -109,8 +110,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the destructor hands each failed destroy to the teardown handler and leaves what it needs "
-    "alive") {
+    "the destructor reports each failed destroy to the teardown handler and keeps that object's "
+    "parents alive") {
   for (const target& t : targets) {
     INFO("failing " << name(t.call) << " " << t.nth);
     shim::session s;
@@ -130,8 +131,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "every destroy failing at once loses nothing: reset() reports, keeps all, and succeeds when "
-    "the fault is gone") {
+    "while every destroy fails, reset() reports it and keeps everything; it succeeds when the "
+    "fault has ended") {
   shim::session s;
   rdma_context context = opened(2);
   for (const verb call : {verb::dereg_mr, verb::destroy_cq}) s.fail(call).persistently().with(EIO);
@@ -160,7 +161,8 @@ TEST_CASE("reset() destroys in the documented order") {
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("moving keeps everything; move assignment takes the target down children first") {
+TEST_CASE(
+    "moving keeps everything; move assignment destroys the target's objects, children first") {
   shim::session s;
   rdma_context a = opened(1);
   rdma_context b = opened(1);

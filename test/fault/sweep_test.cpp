@@ -72,7 +72,7 @@ std::string reason(const char* line) {
 
 }  // namespace
 
-TEST_CASE("a body tells by a result, an int, a bool or an exception, as it likes") {
+TEST_CASE("a body may report its error by a result, an int, a bool or an exception") {
   const auto by_result = shim::sweep(
       [] {
         return plain([] { return result<void>(); },
@@ -108,7 +108,7 @@ TEST_CASE("a body tells by a result, an int, a bool or an exception, as it likes
             .clean());
 }
 
-TEST_CASE("a body that tells less is checked for what it tells") {
+TEST_CASE("a body that reports less than an error is checked for what it reports") {
   const auto wrong_errno =
       shim::sweep([] { return plain([] { return 0; }, [](verb, int) { return EPERM; }); }, once);
   CHECK_FALSE(wrong_errno.clean());
@@ -147,7 +147,7 @@ TEST_CASE("the sessions of a sweep may be strict") {
   CHECK(contains(report.failures.at(0).what, "wrong memory: ibv_post_srq_recv (call "));
 }
 
-TEST_CASE("calls that post requests are swept where that is asked for, and told of as any other") {
+TEST_CASE("calls that post requests are swept where options say so, and reported like others") {
   const auto sending = [](bool minds) {
     return [minds]() -> result<void> {
       try {
@@ -218,7 +218,7 @@ TEST_CASE("a report names each failing run by a line that repeats it, and it alo
   CHECK(good.runs == 1);
 }
 
-TEST_CASE("second-order runs are repeated, too, and the environment may ask for one") {
+TEST_CASE("second-order runs are replayed, too, also by the environment") {
   const auto body = [] {
     return plain([] { return result<void>(); },
                  [](verb v, int code) { return result<void>(failure(error(v, code))); });
@@ -235,13 +235,13 @@ TEST_CASE("second-order runs are repeated, too, and the environment may ask for 
   CHECK(again.failures.at(0).what == report.failures.at(0).what);
 }
 
-TEST_CASE("a line for a call that the body does not make is told of") {
+TEST_CASE("a replay line for a call that the body does not make is reported") {
   const auto report = shim::sweep(&leaking, replaying("ibv_create_cq#2=ENOMEM,once"));
   REQUIRE_FALSE(report.clean());
   CHECK(contains(report.failures.at(0).what, "never fired"));
 }
 
-TEST_CASE("lines that are none are refused with the reason") {
+TEST_CASE("malformed replay lines are refused with the reason") {
   CHECK(contains(reason("nonsense"), "\"nonsense\" lacks a part"));
   CHECK(contains(reason("ibv_create_pq#1=ENOMEM,once"), "names no verb"));
   CHECK(contains(reason("ibv_free_device_list#1=ENOMEM,once"), "names no verb that a sweep fails"));

@@ -11,7 +11,7 @@ using shim::finding_kind;
 using shim::object_kind;
 using test::really_clean;
 
-TEST_CASE("forwarding: events that were read and not acknowledged are found, and nothing hangs") {
+TEST_CASE("forwarding: unacknowledged events are a finding, and the destroy does not hang") {
   const really_clean check;
   shim::session forwarded(shim::forwarding{}, {.destroy_deadline = std::chrono::milliseconds(1)});
   test::loopback pair;
@@ -34,7 +34,8 @@ TEST_CASE("forwarding: events that were read and not acknowledged are found, and
   static_cast<void>(forwarded.finish());
 }
 
-TEST_CASE("forwarding: one acknowledgement too many is found, and kept from the real library") {
+TEST_CASE(
+    "forwarding: one acknowledgement too many is a finding, and does not reach the real library") {
   const really_clean check;
   shim::session s(shim::forwarding{}, {.destroy_deadline = std::chrono::milliseconds(1)});
   {
@@ -49,7 +50,7 @@ TEST_CASE("forwarding: one acknowledgement too many is found, and kept from the 
   CHECK(s.finish().size() == 2);  // and the destroy that libibverbs would have hung in
 }
 
-TEST_CASE("forwarding: a thread that sleeps in the real library holds nobody up") {
+TEST_CASE("forwarding: a thread that sleeps in the real library does not block other threads") {
   const really_clean check;
   shim::session s{shim::forwarding{}};
   {
@@ -64,7 +65,7 @@ TEST_CASE("forwarding: a thread that sleeps in the real library holds nobody up"
   CHECK(test::lines(s.finish()).empty());
 }
 
-TEST_CASE("forwarding: a thread that sleeps in the real library may wake after the session") {
+TEST_CASE("forwarding: a thread that sleeps in the real library may wake after the session's end") {
   const really_clean check;
   std::optional<test::loopback> pair;
   ibv_cq* named = nullptr;
@@ -104,7 +105,8 @@ TEST_CASE("forwarding: another thread may acknowledge while the destroy waits") 
   CHECK(test::lines(s.finish()).empty());
 }
 
-TEST_CASE("forwarding: threads register memory side by side, and none waits in another's call") {
+TEST_CASE(
+    "forwarding: threads register memory at the same time, and none waits for another's call") {
   const really_clean check;
   shim::session s{shim::forwarding{}};
   {

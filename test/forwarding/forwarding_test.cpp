@@ -32,7 +32,7 @@ TEST_CASE("forwarding: a context of the real device is in the ledger, object by 
   CHECK(test::lines(s.finish()).empty());
 }
 
-TEST_CASE("forwarding: every kind of object is followed from its making to its end") {
+TEST_CASE("forwarding: every kind of object is in the ledger from its creation to its destroy") {
   const really_clean check;
   shim::session s{shim::forwarding{}};
   {
@@ -48,7 +48,9 @@ TEST_CASE("forwarding: every kind of object is followed from its making to its e
   CHECK(test::lines(s.finish()).empty());
 }
 
-TEST_CASE("forwarding: what was never destroyed is a leak, told with where it came from") {
+TEST_CASE(
+    "forwarding: an object that was never destroyed is a leak, reported with the call that made "
+    "it") {
   const really_clean check;
   shim::session s{shim::forwarding{}};
   auto context = or_throw(open_device((*get_device_list())[0]));
@@ -74,11 +76,11 @@ TEST_CASE("forwarding: a rule fails any verb before the real one is called") {
       CHECK(s.calls(one.call) > calls);
       REQUIRE(told);
       CHECK(told->call() == one.call);
-      // ibv_poll_cq has no errno to tell.
+      // ibv_poll_cq sets no errno.
       CHECK(told->code() == (one.call == verb::poll_cq ? EIO : EXDEV));
       CHECK(test::really_live() == before);
     }
-    // What the rule kept alive goes now.
+    // Destroys what the rule kept alive.
     s.clear_rules();
     const auto left = s.finish();
     for (const shim::finding& leak : left) CHECK(leak.kind == finding_kind::leak);
@@ -101,7 +103,9 @@ TEST_CASE("forwarding: a failed destroy keeps the real object, and the next one 
   CHECK(test::lines(s.finish()).empty());
 }
 
-TEST_CASE("forwarding: a destroy that fails after its effect has had it, and is not made again") {
+TEST_CASE(
+    "forwarding: a destroy that fails after its effect destroyed the object, and is not repeated "
+    "on the real one") {
   const really_clean check;
   shim::session s{shim::forwarding{}};
   auto context = or_throw(open_device((*get_device_list())[0]));
@@ -115,7 +119,7 @@ TEST_CASE("forwarding: a destroy that fails after its effect has had it, and is 
   CHECK(test::lines(s.finish()).empty());
 }
 
-TEST_CASE("forwarding: what is gone does not get to the real library again") {
+TEST_CASE("forwarding: a destroyed handle does not reach the real library") {
   const really_clean check;
   shim::session s{shim::forwarding{}};
   auto context = or_throw(open_device((*get_device_list())[0]));
@@ -135,7 +139,8 @@ TEST_CASE("forwarding: what is gone does not get to the real library again") {
   CHECK(test::count(findings, finding_kind::foreign_pointer) == 1);
 }
 
-TEST_CASE("forwarding: what was made before the session is let through unseen") {
+TEST_CASE(
+    "forwarding: calls on objects made before the session reach the real library without checks") {
   const really_clean check;
   auto context = or_throw(open_device((*get_device_list())[0]));
   auto pd = or_throw(alloc_pd(context));
@@ -150,7 +155,7 @@ TEST_CASE("forwarding: what was made before the session is let through unseen") 
   REQUIRE(context.reset());
 }
 
-TEST_CASE("forwarding: an object of a simulated session is not given to the real library") {
+TEST_CASE("forwarding: an object of a simulated session does not reach the real library") {
   const really_clean check;
   ibv_pd* simulated = nullptr;
   {
@@ -169,13 +174,14 @@ TEST_CASE("forwarding: an object of a simulated session is not given to the real
   CHECK(findings[0].kind == finding_kind::foreign_pointer);
 }
 
-TEST_CASE("forwarding: what was opened in a session is of use after it, by the real operations") {
+TEST_CASE(
+    "forwarding: a context opened in a session can be used after it, by the real operations") {
   const really_clean check;
   std::optional<test::loopback> pair;
   {
     shim::session s{shim::forwarding{}};
     pair.emplace();
-    s.tolerate(finding_kind::leak);  // it lives on
+    s.tolerate(finding_kind::leak);  // it stays alive
     CHECK(test::lines(s.finish()).empty());
   }
   pair->send(7);
@@ -185,7 +191,7 @@ TEST_CASE("forwarding: what was opened in a session is of use after it, by the r
   pair.reset();
 }
 
-TEST_CASE("forwarding: a device opened after its list was freed is found") {
+TEST_CASE("forwarding: opening a device after its list was freed is a finding") {
   shim::session s{shim::forwarding{}};
   ibv_device** list = ibv_get_device_list(nullptr);
   ibv_device* const device = list[0];
@@ -198,7 +204,8 @@ TEST_CASE("forwarding: a device opened after its list was freed is found") {
   CHECK(test::lines(s.finish()).empty());
 }
 
-TEST_CASE("forwarding: destroying what is in use is found, and the real library's answer is told") {
+TEST_CASE(
+    "forwarding: destroying an object in use is a finding, and returns the real library's answer") {
   shim::session s{shim::forwarding{}};
   auto context = or_throw(open_device((*get_device_list())[0]));
   auto channel = or_throw(create_comp_channel(context));
@@ -213,7 +220,9 @@ TEST_CASE("forwarding: destroying what is in use is found, and the real library'
   CHECK(test::lines(s.finish()).empty());
 }
 
-TEST_CASE("forwarding: extended queues are followed through their own operations, and after it") {
+TEST_CASE(
+    "forwarding: extended queues are intercepted through their own operations, also after the "
+    "session") {
   const really_clean check;
   std::optional<test::every_object> objects;
   const auto use = [&objects] {
@@ -236,14 +245,15 @@ TEST_CASE("forwarding: extended queues are followed through their own operations
     CHECK(s.calls(verb::wr_abort) == 1);
     CHECK(s.calls(verb::memcpy_to_dm) == 1);
     CHECK(s.calls(verb::memcpy_from_dm) == 1);
-    s.tolerate(finding_kind::leak);  // they live on
+    s.tolerate(finding_kind::leak);  // they stay alive
     CHECK(test::lines(s.finish()).empty());
   }
   use();
   objects.reset();
 }
 
-TEST_CASE("forwarding: a queue pair cannot go while it is a member of a group") {
+TEST_CASE(
+    "forwarding: a queue pair cannot be destroyed while it is a member of a multicast group") {
   const std::size_t live = test::really_live();
   shim::session s{shim::forwarding{}};
   {
@@ -259,7 +269,7 @@ TEST_CASE("forwarding: a queue pair cannot go while it is a member of a group") 
   CHECK(test::lines(s.finish()).empty());
 }
 
-TEST_CASE("forwarding: a region that was given another protection domain holds that one") {
+TEST_CASE("forwarding: a region that was moved to another protection domain keeps that one alive") {
   const really_clean check;
   shim::session s{shim::forwarding{}};
   {
@@ -321,7 +331,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "forwarding: a sweep fails every call in front of the real library, and leaves it nothing") {
+    "forwarding: a sweep fails every call in front of the real library, and leaves no object in "
+    "it") {
   const really_clean check;
   const auto report = shim::sweep(
       []() -> result<void> {
@@ -339,7 +350,7 @@ TEST_CASE(
   CHECK(report.runs > 200);
 }
 
-TEST_CASE("forwarding: a sweep finds what the body leaves behind, and clears it away") {
+TEST_CASE("forwarding: a sweep reports what the body leaves behind, and destroys it") {
   const really_clean check;
   const auto report = shim::sweep(
       []() -> result<void> {

@@ -24,7 +24,7 @@ void put_in_place(ibv_context& context) {
   shim::replace_operations(context, ours);
 }
 
-TEST_CASE("forwarding: an operation that the provider does not have stays one that it has not") {
+TEST_CASE("forwarding: an operation that the provider does not have stays null") {
   verbs_context real{};
   real.sz = sizeof real;
   real.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -39,7 +39,7 @@ TEST_CASE("forwarding: an operation that the provider does not have stays one th
   CHECK(real.alloc_td == nullptr);
 }
 
-TEST_CASE("forwarding: what lies before an older library's context is not looked at") {
+TEST_CASE("forwarding: memory before the context of an older library is not read") {
   verbs_context real{};
   real.sz = sizeof real - offsetof(verbs_context, modify_cq);  // the first that it has
   real.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -59,7 +59,7 @@ TEST_CASE("forwarding: a context without extensions has its old operations repla
   CHECK(real.modify_cq == &modify_cq);
 }
 
-TEST_CASE("forwarding: an object's function that is not there is not put there") {
+TEST_CASE("forwarding: a null operation of an object stays null") {
   ibv_cq_ex cq{};
   CHECK(shim::replace(cq.start_poll, [](ibv_cq_ex*, ibv_poll_cq_attr*) { return 0; }) == nullptr);
   CHECK(cq.start_poll == nullptr);

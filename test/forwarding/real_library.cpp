@@ -1,5 +1,5 @@
 // libibverbs.so.1 for the tests of forwarding: the simulated device, with everything on offer, in a
-// library of its own. So there is a second ledger to ask, which knows nothing of the first.
+// library of its own. So there is a second ledger, independent of the first.
 #include <cstddef>
 #include <ibvxx/shim.hpp>
 

@@ -36,7 +36,7 @@ template <class Function>
   static auto* const ask = of_real_library<std::size_t()>("real_library_findings");
   return ask();
 }
-/// An event that the device raises by itself: of the queue pair.
+/// Has the device raise an event of the queue pair.
 inline void raise_really(void* qp) {
   static auto* const ask = of_real_library<void(void*)>("real_library_raise");
   ask(qp);

@@ -52,7 +52,7 @@ rlimit limit_of(int resource) {
 
 }  // namespace
 
-TEST_CASE("kernel: a context opens on Soft-RoCE, owns what it was asked for, and leaves nothing") {
+TEST_CASE("kernel: a context opens on Soft-RoCE, owns what was configured, and leaves nothing") {
   const nothing_left check;
   auto context = rdma_context::open({.device_name = "rxe0", .comp_channels = 4, .cqs = 8});
   INFO((context ? "" : context.error().message()));
@@ -74,7 +74,7 @@ TEST_CASE("kernel: a context opens on Soft-RoCE, owns what it was asked for, and
   CHECK(context->state() == context_state::enabled);
 }
 
-TEST_CASE("kernel: memory is registered, deregistered once, and taken along by reset()") {
+TEST_CASE("kernel: memory is registered, deregistered once, and released by reset()") {
   const nothing_left check;
   auto context = rdma_context::open({});
   REQUIRE(context);
@@ -92,7 +92,7 @@ TEST_CASE("kernel: memory is registered, deregistered once, and taken along by r
   CHECK(context->reset());
 }
 
-TEST_CASE("kernel: children hold their parents with EBUSY, and errno is not touched") {
+TEST_CASE("kernel: destroying a parent before its children is EBUSY, and errno does not change") {
   const nothing_left check;
   auto list = or_throw(get_device_list());
   auto context = or_throw(open_device(list.find("rxe0")));
@@ -111,6 +111,7 @@ TEST_CASE("kernel: children hold their parents with EBUSY, and errno is not touc
   CHECK(context.reset());
 }
 
+// Case 28.
 TEST_CASE(
     "kernel: cqe = max_cqe is accepted; one more is refused with both numbers, or clamped where "
     "asked") {
@@ -135,7 +136,7 @@ TEST_CASE(
   CHECK(clamped->cq(0)->cqe >= limit);
 }
 
-TEST_CASE("kernel: at every descriptor limit, opening fails without a trace or succeeds") {
+TEST_CASE("kernel: at every descriptor limit, opening succeeds or fails and leaves nothing") {
   const nothing_left check;
   const rlimit before = limit_of(RLIMIT_NOFILE);
   // The first open loads the provider and may keep descriptors of its own.
@@ -186,8 +187,9 @@ TEST_CASE("kernel: over the locked-memory limit, ENOMEM names the limit") {
   CHECK(status == 0);
 }
 
+// Case 23.
 TEST_CASE(
-    "kernel: without permission on the node the error names it, and a search takes the other "
+    "kernel: without permission on the node the error names it, and a search opens the other "
     "device") {
   const nothing_left check;
   REQUIRE(::chmod("/dev/infiniband/uverbs0", 0600) == 0);
@@ -226,6 +228,7 @@ TEST_CASE("kernel: a port that is down opens by name paused, and resumes when it
   CHECK(context.state() == context_state::enabled);
 }
 
+// Case 38.
 TEST_CASE("kernel: 10,000 registrations of random sizes leave the number of mappings flat") {
   const nothing_left check;
   auto context = rdma_context::open({.device_name = "rxe0"});
@@ -247,6 +250,7 @@ TEST_CASE("kernel: 10,000 registrations of random sizes leave the number of mapp
   CHECK(context->owned().regions == 0);
 }
 
+// Case 21.
 TEST_CASE(
     "kernel: after reset() the link can be deleted at once; before, the delete waits for the "
     "context") {
@@ -254,8 +258,8 @@ TEST_CASE(
     const nothing_left check;
     rdma_context context({.device_name = "rxe1"});
     REQUIRE(context.enable());
-    // An unfinished delete cannot even be killed: it goes in the background, and ends when the
-    // context is closed.
+    // An unfinished delete cannot be killed: it runs in the background, and ends when the context
+    // is closed.
     REQUIRE(run("rdma link delete rxe1 & echo $! > /tmp/deleting") == 0);
     ::usleep(500000);
     CHECK(run("kill -0 $(cat /tmp/deleting) 2>/dev/null") == 0);

@@ -11,7 +11,8 @@ using shim::object_kind;
 using test::nothing_left;
 
 TEST_CASE(
-    "kernel: a session that forwards follows what the real library makes, and is not in the way") {
+    "kernel: a forwarding session records the real library's objects, and calls succeed as without "
+    "it") {
   const nothing_left check;
   shim::session s{shim::forwarding{}};
   {
@@ -41,8 +42,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "kernel: every call of a context fails once in front of Soft-RoCE, and the kernel keeps "
-    "nothing") {
+    "kernel: every call of a context fails once in front of Soft-RoCE, and no object is left in "
+    "the kernel") {
   const nothing_left check;
   const auto report = shim::sweep(
       []() -> result<void> {
@@ -60,7 +61,7 @@ TEST_CASE(
   CHECK(report.runs > 100);
 }
 
-TEST_CASE("kernel: a destroy for which libibverbs would wait for ever is found instead") {
+TEST_CASE("kernel: a destroy that would block for ever in libibverbs is a finding and returns") {
   const nothing_left check;
   shim::session s(shim::forwarding{}, {.destroy_deadline = std::chrono::milliseconds(1)});
   {
@@ -76,7 +77,7 @@ TEST_CASE("kernel: a destroy for which libibverbs would wait for ever is found i
   CHECK(findings[0].kind == finding_kind::unacknowledged_events);
 }
 
-TEST_CASE("kernel: an acknowledgement too many is found, and the destroy does not hang") {
+TEST_CASE("kernel: an acknowledgement too many is a finding, and the destroy does not hang") {
   const nothing_left check;
   shim::session s(shim::forwarding{}, {.destroy_deadline = std::chrono::milliseconds(1)});
   {
@@ -92,7 +93,7 @@ TEST_CASE("kernel: an acknowledgement too many is found, and the destroy does no
   CHECK(findings[0].kind == finding_kind::over_acknowledged_events);
 }
 
-TEST_CASE("kernel: a protection domain in use is told by the ledger, and kept by the kernel") {
+TEST_CASE("kernel: destroying a protection domain in use is a finding, and EBUSY from the kernel") {
   const nothing_left check;
   shim::session s{shim::forwarding{}};
   {
@@ -105,7 +106,7 @@ TEST_CASE("kernel: a protection domain in use is told by the ledger, and kept by
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("kernel: what is gone is not given to the real library a second time") {
+TEST_CASE("kernel: a destroyed handle does not reach the real library a second time") {
   const nothing_left check;
   shim::session s{shim::forwarding{}};
   {

@@ -195,7 +195,7 @@ void converse(const machine& m) {
     }
   }
   if (std::string_view(memory.data() + 32) != "through the steps") fail("another message came");
-  // A state that changed behind the caller's back: the message must tell.
+  // The state was changed without the caller's knowledge: the message must name it.
   qp[0]->state = IBV_QPS_RTR;
   need(qp_to_error(qp[1]));
   qp[1]->state = IBV_QPS_RTR;

@@ -43,7 +43,7 @@ def kinds():
 
 def words():
     """Enumerator to (name, advice)."""
-    text = (TREE / "src/shim/findings.cpp").read_text()
+    text = (TREE / "src/shim/core/findings.cpp").read_text()
     entries = re.findall(r"\{finding_kind::(\w+),\s*((?:\"(?:[^\"\\]|\\.)*\"\s*,?\s*)+)\}", text)
     table = {}
     for enumerator, strings in entries:
@@ -91,7 +91,7 @@ def main():
     failures = []
     for enumerator, _ in found:
         if enumerator not in table:
-            failures.append(f"finding_kind::{enumerator} has no words in src/shim/findings.cpp")
+            failures.append(f"finding_kind::{enumerator} has no words in src/shim/core/findings.cpp")
             continue
         name = table[enumerator][0]
         if name not in smallest:

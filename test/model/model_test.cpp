@@ -1,5 +1,5 @@
-// Random programs against a simple model: of what must be alive, what each request must come to,
-// and which errors are allowed. IBVXX_SEED repeats a run, IBVXX_STEPS says how long it is.
+// Random programs against a simple model: which objects must be alive, how each request must
+// complete, and which errors are allowed. IBVXX_SEED repeats a run, IBVXX_STEPS is its length.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ void print(const coverage& seen) {
 
 }  // namespace
 
-TEST_CASE("random programs behave as the model says, and leave nothing") {
+TEST_CASE("random programs behave as the model predicts, and leave nothing") {
   const std::uint64_t seed = number_from("IBVXX_SEED", std::random_device{}());
   const std::uint64_t steps = number_from("IBVXX_STEPS", 200000);
   std::printf("model: %" PRIu64 " steps, repeat with IBVXX_SEED=%" PRIu64 "\n", steps, seed);

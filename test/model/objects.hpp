@@ -1,4 +1,4 @@
-// The model's half that knows objects: what is alive, and what a destroy must answer.
+// The model's half for objects: which are alive, and what a destroy must return.
 #pragma once
 
 #include <cerrno>

@@ -21,7 +21,7 @@ shim::simulated machine() {
 
 program::program(std::uint64_t seed, coverage& seen)
     : random_(seed), seen_(seen), session_(machine()) {
-  // Programs of chance do these things all the time; what comes of them is what is compared.
+  // Random programs do these things all the time; their results are what is compared.
   session_.tolerate(finding_kind::memory_in_use);
   session_.tolerate(finding_kind::undersized_cq);
 }

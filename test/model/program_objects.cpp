@@ -275,7 +275,7 @@ void program::destroy_something() {
 }
 
 /// Moves one owner onto another, or onto itself: what was owned there is destroyed, or, where that
-/// fails, told to the teardown handler and given up.
+/// fails, reported to the teardown handler and given up.
 template <class Owner>
 void program::move(std::vector<entry<Owner>>& all, object_kind kind) {
   auto* from = pick(all);

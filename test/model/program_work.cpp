@@ -66,7 +66,8 @@ int program::advance(entry<unique_qp>& one, ibv_qp_state state, const queue_pair
       break;
     }
     default: {
-      // An SRQ's receives may be anybody's: who waits for them could not be told beforehand.
+      // Any queue pair may take an SRQ's receives: which one waits for them is not known
+      // beforehand.
       const bool waits = peer.srq == none && !chance(4);
       done = qp_to_rts(one.owner, {.sq_psn = psn, .rnr_retry = waits ? 7 : 0, .max_rd_atomic = 4});
       if (done) {

@@ -307,7 +307,7 @@ void wire::break_pair(queue_pair& qp) {
   if (qp.state == IBV_QPS_ERR) return;
   qp.state = IBV_QPS_ERR;
   std::erase(waiting_, qp.id);
-  // The one under way has completed by itself, or will.
+  // The one in progress has completed, or will.
   const bool first_stays = executing_ == qp.id && !qp.sends.empty();
   const std::deque<send> flushed(qp.sends.begin() + (first_stays ? 1 : 0), qp.sends.end());
   qp.sends.erase(qp.sends.begin() + (first_stays ? 1 : 0), qp.sends.end());

@@ -1,4 +1,4 @@
-// The model's half that carries data: what each request must come to, worked out a second time,
+// The model's half for data: how each request must complete, worked out a second time,
 // as simply as it can be said. Everything is numbers; nothing here calls a verb.
 //
 // It models Soft-RoCE's profile, RC, messages of one packet, and one rule that is the
@@ -88,7 +88,7 @@ struct queue {
   std::deque<completion> entries{};
   bool armed = false;
   bool has_channel = false;
-  std::size_t events = 0;  ///< that nobody has read
+  std::size_t events = 0;  ///< not read yet
 };
 
 struct shared_queue {
@@ -134,7 +134,7 @@ class wire {
   void destroy_pair(object_id id);
   /// Takes what a window gives away.
   void unbind(window& one);
-  /// Whoever waits gets another try: after every step that may have changed something.
+  /// Gives each waiting queue pair another try: after every step that may have changed something.
   void settle();
 
  private:
@@ -164,7 +164,7 @@ class wire {
   [[nodiscard]] std::vector<unsigned char> gather(const std::vector<piece>& pieces) const;
 
   std::vector<object_id> waiting_{};
-  object_id executing_ = none;  ///< whose first request is under way: it completes by itself
+  object_id executing_ = none;  ///< whose first request is in progress
 };
 
 }  // namespace ibvxx::model_test

@@ -49,7 +49,7 @@ constexpr pair_options datagrams(const char* device_b = "sim1") {
 
 }  // namespace
 
-TEST_CASE("a datagram arrives behind a 40-byte header that tells where it came from") {
+TEST_CASE("a datagram arrives behind a 40-byte header with its source") {
   on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair(datagrams());
     const auto ah = handle_to(pair.a, pair.b.address.gid);
@@ -80,7 +80,7 @@ TEST_CASE("a datagram arrives behind a 40-byte header that tells where it came f
   });
 }
 
-TEST_CASE("the header of a datagram leads back to its sender") {
+TEST_CASE("an address handle made from a datagram's header reaches its sender") {
   on_both_profiles([](shim::session&, device_profile) {
     for (std::uint8_t gid_index = 0; gid_index < 2; ++gid_index) {  // IPv6 and IPv4
       queue_pairs pair(datagrams());
@@ -117,7 +117,7 @@ TEST_CASE("datagrams are lost without an error: wrong key, wrong number, no rece
                 .post(pair.a.qp) == 0);
       CHECK(polled(pair.a.send_cq) == "1 SUCCESS SEND");
     };
-    send(number, datagram_key, 8);  // nobody waits for it
+    send(number, datagram_key, 8);  // no receive is posted for it
     CHECK(receive(pair.b.qp, 2, {pair.b.piece(0, 4096)}) == 0);
     CHECK(polled(pair.b.recv_cq) == "");
     send(number, datagram_key + 1, 8);
@@ -133,8 +133,7 @@ TEST_CASE("datagrams are lost without an error: wrong key, wrong number, no rece
   });
 }
 
-TEST_CASE(
-    "a Q_Key with its top bit set stands for the sender's own; Soft-RoCE does not know that") {
+TEST_CASE("a Q_Key with its top bit set means the sender's own, except on Soft-RoCE") {
   on_both_profiles([](shim::session&, device_profile profile) {
     queue_pairs pair(datagrams());
     const auto ah = handle_to(pair.a, pair.b.address.gid);
@@ -193,7 +192,7 @@ TEST_CASE("a local error stops an unconnected send queue: SQE on hardware, ERR o
   });
 }
 
-TEST_CASE("a multicast datagram reaches every member once, on all devices, and nobody else") {
+TEST_CASE("a multicast datagram reaches every member once, on all devices, and only members") {
   on_both_profiles([](shim::session& s, device_profile) {
     const ibv_gid group = shim::gid("ff0e::ffff:239.1.2.3");
     const ibv_gid other = shim::gid("ff0e::ffff:239.1.2.4");
@@ -262,7 +261,7 @@ TEST_CASE("on InfiniBand without a GRH the 40 bytes are there, with nothing in t
   CHECK(test::lines(s.finish()) == "");
 }
 
-TEST_CASE("UC carries sends and writes, and loses them without telling") {
+TEST_CASE("UC carries sends and writes, and loses them without an error") {
   on_both_profiles([](shim::session&, device_profile) {
     pair_options options = datagrams();
     options.type = IBV_QPT_UC;
@@ -284,7 +283,7 @@ TEST_CASE("UC carries sends and writes, and loses them without telling") {
     CHECK(pair.b.text(0, 6) == "unsure");
     CHECK(pair.b.text(100, 6) == "unsure");
     CHECK(pair.b.state() == IBV_QPS_RTS);
-    // What needs an answer, UC does not know.
+    // UC has no operations that need an answer.
     CHECK(request(5, IBV_WR_RDMA_READ, {pair.a.piece(0, 6)}).to(pair.b, 0).post(pair.a.qp) == 0);
     CHECK(polled(pair.a.send_cq) == "5 LOC_QP_OP_ERR");
   });

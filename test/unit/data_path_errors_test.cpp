@@ -1,4 +1,4 @@
-// How requests fail: every status, who is told, and what becomes of the queue pairs; retries, and
+// How requests fail: every status, at which side, and the states of the queue pairs; retries, and
 // flushes. Soft-RoCE and hardware side by side where they differ.
 #include "suite.hpp"
 #include "support/queue_pairs.hpp"
@@ -104,9 +104,9 @@ TEST_CASE("local memory outside its region, of another domain, or read-only is L
   });
 }
 
-TEST_CASE("an lkey of another protection domain is as good as unknown") {
+TEST_CASE("an lkey of another protection domain fails like an unknown one") {
   const auto foreign = [](queue_pairs& pair) {
-    // The ledger wants it gone before its context, and the request is done when it is posted.
+    // It must be destroyed before its context, and the request is done when it is posted.
     const auto pd = or_throw(alloc_pd(pair.a.context));
     const auto region =
         or_throw(reg_mr(pd, pair.a.memory, sizeof pair.a.memory, test::every_access));
@@ -190,7 +190,7 @@ TEST_CASE("table: a message longer than the receive buffer") {
          });
 }
 
-TEST_CASE("a receive whose memory is not there fails on both sides") {
+TEST_CASE("a receive whose memory is gone fails on both sides") {
   expect({"1 REM_OP_ERR", "5 LOC_QP_OP_ERR", "", ERR}, {"1 REM_OP_ERR", "5 LOC_PROT_ERR", "", ERR},
          [](queue_pairs& pair) {
            CHECK(receive(pair.b.qp, 5, {{pair.b.at(), 64, unknown_key}}) == 0);
@@ -252,7 +252,7 @@ TEST_CASE("table: the own queue pair in ERR flushes both queues, unsignaled requ
       or_throw(qp_to_error(pair.a.qp));
       CHECK(polled(pair.a.send_cq) == "1 WR_FLUSH_ERR; 2 WR_FLUSH_ERR");
       CHECK(polled(pair.a.recv_cq) == "3 WR_FLUSH_ERR; 4 WR_FLUSH_ERR");
-      // Later requests are taken, and flushed; of their memory nobody looks at the key.
+      // Later requests are accepted and flushed; the keys of their memory are not checked.
       CHECK(request(5, IBV_WR_SEND, {{1, 8, unknown_key}}).flags(0).post(pair.a.qp) == 0);
       CHECK(polled(pair.a.send_cq) == "5 WR_FLUSH_ERR");
       // A receive as well: by hardware at once, by Soft-RoCE at the next change to ERR (measured).
@@ -289,7 +289,7 @@ TEST_CASE("after an error the requests behind it are flushed, in order") {
   CHECK(test::lines(s.finish()) == "");
 }
 
-TEST_CASE("requests that wait go nowhere after RESET, and none of them completes") {
+TEST_CASE("requests that wait are dropped by RESET, and none of them completes") {
   for (const auto profile : {device_profile::soft_roce, device_profile::hardware}) {
     shim::session s(test::two_devices(profile));
     {
@@ -355,7 +355,7 @@ TEST_CASE("requests are refused before RTS, receives in RESET") {
   CHECK(test::lines(s.finish()) == "");
 }
 
-TEST_CASE("retries cost no time, whatever timeout and counts a queue pair was given") {
+TEST_CASE("retries cost no time, whatever timeout and counts the queue pair has") {
   const auto began = std::chrono::steady_clock::now();
   shim::session s;
   {
@@ -373,7 +373,7 @@ TEST_CASE("retries cost no time, whatever timeout and counts a queue pair was gi
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(2));
 }
 
-TEST_CASE("rnr_retry 7 waits without end until a receive is posted; later requests stay behind") {
+TEST_CASE("rnr_retry 7 waits until a receive is posted; later requests wait behind it") {
   for (const auto profile : {device_profile::soft_roce, device_profile::hardware}) {
     shim::session s(test::two_devices(profile));
     {
@@ -392,7 +392,7 @@ TEST_CASE("rnr_retry 7 waits without end until a receive is posted; later reques
   }
 }
 
-TEST_CASE("a timeout of 0 waits for a peer that is not there until it comes back") {
+TEST_CASE("a timeout of 0 waits until the peer answers again") {
   shim::session s(test::two_devices());
   {
     queue_pairs pair({.timeout = 0, .device_b = "sim1"});

@@ -61,7 +61,7 @@ struct extended_pair {
     const auto done = wr_complete(ex);
     return done ? 0 : done.error().code();
   }
-  /// What an iteration over everything that is there tells.
+  /// All completions in the queue, read by an iteration.
   std::string iterated() {
     std::string text;
     poll_batch batch(cq);
@@ -170,7 +170,7 @@ TEST_CASE("pieces and inline data of a request are set as lists") {
   });
 }
 
-TEST_CASE("an aborted batch is forgotten, and so is one with a request that cannot be") {
+TEST_CASE("an aborted batch posts nothing, and neither does one with an invalid request") {
   on_both_profiles([](shim::session&, device_profile profile) {
     extended_pair pair;
     auto& [a, b, cq, qp, ex] = pair;
@@ -223,7 +223,7 @@ TEST_CASE("a batch is refused as a post would be: before RTS, with EINVAL") {
   CHECK(test::lines(s.finish()) == "");
 }
 
-TEST_CASE("datagrams are addressed by a call of their own") {
+TEST_CASE("ibv_wr_set_ud_addr addresses datagrams") {
   on_both_profiles([](shim::session&, device_profile) {
     pair_options options;
     options.type = IBV_QPT_UD;
@@ -276,7 +276,7 @@ TEST_CASE("an iteration reads one completion after the other, and everything of 
   });
 }
 
-TEST_CASE("what is not iterated over is there for later, and for ibv_poll_cq too") {
+TEST_CASE("completions that an iteration does not reach stay in the queue, also for ibv_poll_cq") {
   shim::session s;
   {
     extended_pair pair;
@@ -298,7 +298,7 @@ TEST_CASE("what is not iterated over is there for later, and for ibv_poll_cq too
   CHECK(test::lines(s.finish()) == "");
 }
 
-TEST_CASE("hardware may be told to write over completions instead of raising an error") {
+TEST_CASE("on hardware a CQ can ignore overruns: completions are written over without an error") {
   shim::session s({{shim::device_description::hardware()}});
   {
     test::queue_pairs pair;

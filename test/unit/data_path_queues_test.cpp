@@ -46,7 +46,7 @@ TEST_CASE("queues hold 2^n-1 entries, at least what was asked for") {
   CHECK(test::lines(s.finish()) == "");
 }
 
-TEST_CASE("a receive queue takes as many as it holds, then says ENOMEM and names the request") {
+TEST_CASE("a receive queue accepts as many receives as it holds, then ENOMEM with bad_wr") {
   on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair({.cap = {16, 16, 4, 4, 64}, .cqe = 127});
     ibv_recv_wr list[40] = {};
@@ -63,10 +63,10 @@ TEST_CASE("a receive queue takes as many as it holds, then says ENOMEM and names
   });
 }
 
-TEST_CASE("a send queue is full until what it holds is done; the requests before stay posted") {
+TEST_CASE("a send queue stays full until its requests complete; those already posted stay") {
   on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair({.cap = {4, 16, 4, 4, 64}});
-    // Nobody receives: they wait.
+    // No receive is posted: they wait.
     for (std::uint64_t id = 1; id <= 7; ++id) CHECK(send(pair, id) == 0);
     CHECK(send(pair, 8) == ENOMEM);
     for (std::uint64_t id = 1; id <= 7; ++id)
@@ -76,7 +76,7 @@ TEST_CASE("a send queue is full until what it holds is done; the requests before
   });
 }
 
-TEST_CASE("hardware's slots come back with a polled completion only, Soft-RoCE's at once") {
+TEST_CASE("send slots are free on hardware after a polled completion, on Soft-RoCE at once") {
   on_both_profiles([](shim::session&, device_profile profile) {
     queue_pairs pair({.cap = {4, 16, 4, 4, 64}});
     int posted = 0;
@@ -120,7 +120,7 @@ TEST_CASE("more SGEs than a queue pair has are refused, and bad_wr points at the
   });
 }
 
-TEST_CASE("a CQ that runs over loses the completion and raises CQ_ERR; the others can be polled") {
+TEST_CASE("a CQ that overruns loses the completion and raises CQ_ERR; the others can be polled") {
   on_both_profiles([](shim::session& s, device_profile) {
     s.expect(shim::finding_kind::undersized_cq);
     queue_pairs pair({.cqe = 3});
@@ -131,12 +131,12 @@ TEST_CASE("a CQ that runs over loses the completion and raises CQ_ERR; the other
     CHECK(polled(pair.a.send_cq) ==
           "1 SUCCESS RDMA_WRITE; 2 SUCCESS RDMA_WRITE; 3 SUCCESS RDMA_WRITE");
     CHECK(polled(pair.a.send_cq) == "");
-    CHECK(write(pair, 5) == 0);  // it goes on (measured)
+    CHECK(write(pair, 5) == 0);  // the queue pair stays in RTS (measured)
     CHECK(polled(pair.a.send_cq) == "5 SUCCESS RDMA_WRITE");
   });
 }
 
-TEST_CASE("a responder that cannot say what it received breaks, without an answer") {
+TEST_CASE("a responder whose completion is lost breaks, without an answer") {
   on_both_profiles([](shim::session& s, device_profile) {
     s.expect(shim::finding_kind::undersized_cq);
     queue_pairs pair({.cqe = 1});
@@ -168,7 +168,7 @@ TEST_CASE("a resized CQ keeps what it holds, in order, and cannot become smaller
   CHECK(test::lines(s.finish()) == "");
 }
 
-TEST_CASE("a provider's -1 for a resize is no EPERM: errno tells, or nothing does") {
+TEST_CASE("a provider's -1 for a resize is not EPERM: the error is errno, or unspecified") {
   shim::session s;
   {
     const auto context = or_throw(open_device((*get_device_list())[0]));
@@ -195,7 +195,7 @@ TEST_CASE("an armed CQ raises one event, which wakes poll and epoll; an unarmed 
     CHECK(write(pair, 1) == 0);
     CHECK_FALSE(test::readable(pair.a.channel->fd));
     or_throw(req_notify_cq(pair.a.send_cq));
-    CHECK_FALSE(test::readable(pair.a.channel->fd));  // what is there already raises none
+    CHECK_FALSE(test::readable(pair.a.channel->fd));  // completions in the queue raise none
     CHECK(write(pair, 2) == 0);
     CHECK(write(pair, 3) == 0);
     CHECK(test::readable(pair.a.channel->fd));
@@ -211,7 +211,7 @@ TEST_CASE("an armed CQ raises one event, which wakes poll and epoll; an unarmed 
   });
 }
 
-TEST_CASE("a thread that sleeps in poll is woken by another thread's completion") {
+TEST_CASE("another thread's completion wakes a thread that sleeps in poll") {
   shim::session s;
   {
     queue_pairs pair;
@@ -257,7 +257,7 @@ TEST_CASE("solicited only: an event for a solicited message, and on hardware for
   });
 }
 
-TEST_CASE("SQD holds requests back, and tells when the queue is drained") {
+TEST_CASE("SQD holds requests back, and raises an event when the queue is drained") {
   on_both_profiles([](shim::session&, device_profile profile) {
     const bool hardware = profile == device_profile::hardware;
     queue_pairs pair;
@@ -278,7 +278,7 @@ TEST_CASE("SQD holds requests back, and tells when the queue is drained") {
     to.qp_state = IBV_QPS_SQD;
     to.en_sqd_async_notify = 0;
     or_throw(modify_qp(pair.a.qp, to, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
-    // Soft-RoCE tells whether it was asked or not (measured).
+    // Soft-RoCE raises the event whether or not it was requested (measured).
     CHECK(events_of(pair.a.context) == (hardware ? "" : "SQ_DRAINED"));
   });
 }
@@ -307,7 +307,7 @@ TEST_CASE("on hardware a request that has begun ends in SQD, and then the queue 
   CHECK(test::lines(s.finish()) == "");
 }
 
-TEST_CASE("a queue pair's async event that was read holds its destroy until it is acknowledged") {
+TEST_CASE("a queue pair's async event that was read blocks its destroy until it is acknowledged") {
   shim::session s;
   {
     queue_pairs pair;
@@ -327,7 +327,7 @@ TEST_CASE("a queue pair's async event that was read holds its destroy until it i
     CHECK(acknowledged);
     other.join();
     CHECK(gone);
-    // One that nobody read goes with the queue pair that it names.
+    // An unread event is dropped with the queue pair that it names.
     or_throw(modify_qp(pair.b.qp, to, IBV_QP_STATE));
     CHECK(test::readable(pair.b.context->async_fd));
     or_throw(pair.b.qp.reset());

@@ -33,7 +33,7 @@ void everywhere(Body&& body) {
 
 }  // namespace
 
-TEST_CASE("a send arrives in the first receive, whose completion tells how much came from whom") {
+TEST_CASE("a send arrives in the first receive, whose completion has length and source") {
   everywhere([](queue_pairs& pair) {
     pair.a.fill(0, "to be sent");
     CHECK(receive(pair.b.qp, 5, {pair.b.piece(100, 64)}) == 0);
@@ -55,7 +55,7 @@ TEST_CASE("a send arrives in the first receive, whose completion tells how much 
   });
 }
 
-TEST_CASE("immediate data comes with the receive's completion, in network order") {
+TEST_CASE("immediate data is in the receive's completion, in network order") {
   everywhere([](queue_pairs& pair) {
     pair.a.fill(0, "message");
     CHECK(receive(pair.b.qp, 1, {pair.b.piece(0, 64)}) == 0);
@@ -72,7 +72,7 @@ TEST_CASE("immediate data comes with the receive's completion, in network order"
   });
 }
 
-TEST_CASE("an RDMA write changes the peer's memory, and nobody there is told") {
+TEST_CASE("an RDMA write changes the peer's memory, without a completion or an event there") {
   everywhere([](queue_pairs& pair) {
     pair.a.fill(0, "written");
     CHECK(request(1, IBV_WR_RDMA_WRITE, {pair.a.piece(0, 7)}).to(pair.b, 1000).post(pair.a.qp) ==
@@ -86,7 +86,7 @@ TEST_CASE("an RDMA write changes the peer's memory, and nobody there is told") {
   });
 }
 
-TEST_CASE("an RDMA write with immediate takes a receive, of which it does not use the memory") {
+TEST_CASE("an RDMA write with immediate takes a receive and does not use its memory") {
   everywhere([](queue_pairs& pair) {
     pair.a.fill(0, "written");
     CHECK(receive(pair.b.qp, 4, {pair.b.piece(0, 2)}) == 0);  // smaller than the message
@@ -162,7 +162,7 @@ TEST_CASE("inline data needs no registered memory, and may be reused at once") {
   });
 }
 
-TEST_CASE("inline data beyond what the queue pair was given is refused when it is posted") {
+TEST_CASE("inline data beyond max_inline_data is refused when it is posted") {
   everywhere([](queue_pairs& pair, test::device_profile profile) {
     const auto most = or_throw(query_qp(pair.a.qp, IBV_QP_CAP)).init_attr.cap.max_inline_data;
     CHECK(most >= 64);

@@ -87,7 +87,7 @@ TEST_CASE("a sender waits for a receive of the SRQ, and gets it when one is post
   });
 }
 
-TEST_CASE("an SRQ tells once when fewer receives are left than its limit") {
+TEST_CASE("an SRQ raises one event when fewer receives are left than its limit") {
   on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair({.with_srq = true});
     for (std::uint64_t id = 1; id <= 5; ++id)
@@ -106,7 +106,8 @@ TEST_CASE("an SRQ tells once when fewer receives are left than its limit") {
   });
 }
 
-TEST_CASE("an SRQ keeps its receives when a queue pair breaks; hardware tells of the last one") {
+TEST_CASE(
+    "an SRQ keeps its receives when a queue pair breaks; hardware raises QP_LAST_WQE_REACHED") {
   on_both_profiles([](shim::session&, device_profile profile) {
     queue_pairs pair({.with_srq = true});
     CHECK(receive(pair.b.srq, 1, {pair.b.piece(0, 64)}) == 0);
@@ -121,7 +122,8 @@ TEST_CASE("an SRQ keeps its receives when a queue pair breaks; hardware tells of
   });
 }
 
-TEST_CASE("a type 1 window lets the peer in, through every queue pair of its domain, and moves") {
+TEST_CASE(
+    "a type 1 window grants access through every queue pair of its domain, and can be rebound") {
   on_both_profiles([](shim::session&, device_profile) {
     // The region itself grants the peer nothing.
     queue_pairs pair({.region_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND});
@@ -151,7 +153,7 @@ TEST_CASE("a type 1 window lets the peer in, through every queue pair of its dom
   });
 }
 
-TEST_CASE("a window ends where it ends, and grants what it was bound with") {
+TEST_CASE("a window grants its own range only, with the access that it was bound with") {
   on_both_profiles([](shim::session&, device_profile) {
     const struct {
       std::uint64_t offset;
@@ -196,7 +198,8 @@ TEST_CASE("a type 2 window belongs to the queue pair that bound it, until it is 
   });
 }
 
-TEST_CASE("a send with invalidate closes the receiver's window, and its completion names the key") {
+TEST_CASE(
+    "a send with invalidate invalidates the receiver's window, and its completion has the key") {
   on_both_profiles([](shim::session&, device_profile) {
     queue_pairs pair;
     const auto window = or_throw(alloc_mw(pair.b.pd, IBV_MW_TYPE_2));
@@ -216,7 +219,7 @@ TEST_CASE("a send with invalidate closes the receiver's window, and its completi
   });
 }
 
-TEST_CASE("binds that cannot be complete with MW_BIND_ERR, and the queue pair breaks") {
+TEST_CASE("invalid binds complete with MW_BIND_ERR, and the queue pair breaks") {
   on_both_profiles([](shim::session&, device_profile) {
     const auto refuse = [](auto&& change) {
       queue_pairs pair;
@@ -237,7 +240,7 @@ TEST_CASE("binds that cannot be complete with MW_BIND_ERR, and the queue pair br
   });
 }
 
-TEST_CASE("a region with a window on it is not deregistered, and the attempt is a finding") {
+TEST_CASE("a region with a bound window is not deregistered, and the attempt is a finding") {
   shim::session s;
   {
     queue_pairs pair;
@@ -257,7 +260,9 @@ TEST_CASE("a region with a window on it is not deregistered, and the attempt is 
   CHECK(test::count(findings, shim::finding_kind::destroyed_in_use) == 1);
 }
 
-TEST_CASE("XRC: a sender names the SRQ, whose CQ tells of the receive; other domains are shut") {
+TEST_CASE(
+    "XRC: a sender names the SRQ, whose CQ gets the completion; SRQs of other domains are out of "
+    "reach") {
   shim::session s({{shim::device_description::hardware()}});
   {
     pair_options options;

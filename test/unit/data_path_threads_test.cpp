@@ -14,7 +14,7 @@ using test::request;
 
 constexpr std::uint64_t messages = 2000;
 
-/// Posts receives and takes what comes, until all messages are there. Returns how many came in
+/// Posts receives and polls, until all messages have arrived. Returns how many came in
 /// order and whole.
 std::uint64_t take_all(end_point& to) {
   std::uint64_t posted = 0, right = 0, taken = 0;

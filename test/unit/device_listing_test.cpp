@@ -80,7 +80,8 @@ TEST_CASE("a port that cannot be queried does not hide the others", "[device_lis
   CHECK(ports[1].gids == port_info::unknown);
 }
 
-TEST_CASE("whatever fails, the listing tells and leaves nothing open", "[device_listing]") {
+TEST_CASE("whichever call fails, the listing reports it and leaves nothing open",
+          "[device_listing]") {
   const auto report = shim::sweep(
       [] {
         result<void> outcome;

@@ -34,7 +34,7 @@ TEST_CASE("a device with and without a port is read and written back", "[device_
   CHECK(device_port::parse(longest + ":1").value().text().view() == longest + ":1");
 }
 
-TEST_CASE("what is not exactly that notation is refused, naming the part", "[device_name]") {
+TEST_CASE("anything but exactly that notation is refused, naming the part", "[device_name]") {
   CHECK(refusal("") == "the device name is empty");
   CHECK(refusal(":1") == "the device name is empty");
   CHECK(refusal(std::string(64, 'd')) ==
@@ -51,7 +51,7 @@ TEST_CASE("what is not exactly that notation is refused, naming the part", "[dev
           "the port '" + std::string(port) + "' of device mlx5_0 is no number in 1..255");
 }
 
-TEST_CASE("any text is refused or comes back as it was", "[device_name]") {
+TEST_CASE("any text is refused or converted back unchanged", "[device_name]") {
   std::mt19937 random(test::seed("device_name"));
   constexpr std::string_view alphabet = "mlx5_0:12 /9";
   int accepted = 0;

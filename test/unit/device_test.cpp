@@ -145,7 +145,7 @@ TEST_CASE("create_cq is refused with the argument and the device's limit") {
   f.end();
 }
 
-TEST_CASE("a queue that is too large is told of as docs/errors.md shows it") {
+TEST_CASE("a queue that is too large gives the message of docs/errors.md") {
   shim::device_description mlx5;
   mlx5.name = "mlx5_0";
   mlx5.limits.max_cqe = 65535;
@@ -177,7 +177,7 @@ TEST_CASE("an empty slot of the GID table is ENODATA, not a GID of zeros") {
   f.end();
 }
 
-TEST_CASE("rereg_mr tells in which of three conditions the region is left") {
+TEST_CASE("the error of rereg_mr has the condition of the region, one of three") {
   fixture f({{shim::device_description::hardware()}});
   std::byte memory[64];
   auto mr = or_throw(reg_mr(f.pd, std::span(memory, 32), IBV_ACCESS_LOCAL_WRITE));
@@ -196,7 +196,7 @@ TEST_CASE("rereg_mr tells in which of three conditions the region is left") {
   f.end();
 }
 
-TEST_CASE("reg_mr is refused with the argument, before the kernel is asked") {
+TEST_CASE("reg_mr refuses wrong arguments by name, before the call") {
   fixture f;
   std::byte memory[64];
   CHECK(detail_of(reg_mr(f.pd, nullptr, 8, 0), verb::reg_mr, EINVAL) == "address is null");
@@ -214,7 +214,7 @@ TEST_CASE("reg_mr is refused with the argument, before the kernel is asked") {
 
 TEST_CASE(
     "the same range registered twice gives two regions with different keys; optional access bits "
-    "are let through") {
+    "are passed on") {
   fixture f;
   std::byte memory[64];
   auto a = reg_mr(f.pd, std::span(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
@@ -229,7 +229,7 @@ TEST_CASE(
   f.end();
 }
 
-TEST_CASE("ENOMEM speaks of the locked-memory limit and of a port that is not active") {
+TEST_CASE("the error of ENOMEM names the locked-memory limit and a port that is not active") {
   fixture f({{{.ports = {{.state = IBV_PORT_DOWN}}}}});
   std::byte memory[64];
   f.s.fail(verb::reg_mr).with(ENOMEM);

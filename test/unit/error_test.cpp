@@ -30,7 +30,7 @@ TEST_CASE("a failure without an errno is unspecified, never a success") {
   CHECK_FALSE(error(verb::alloc_pd, EIO) == e);
 }
 
-TEST_CASE("an errno without a name is told by its number") {
+TEST_CASE("an errno without a name is shown as its number") {
   CHECK(error(verb::open_device, 4000).message() == "ibv_open_device: Unknown error (errno 4000)");
 }
 
@@ -92,8 +92,7 @@ TEST_CASE("errors, verbs, states and GIDs can be formatted with fmt") {
   CHECK(fmt::format("{}", shim::gid("::ffff:10.0.0.1")) == "::ffff:10.0.0.1");
 }
 
-TEST_CASE(
-    "or_throw gives the value, or an exception that is a system_error and still knows the verb") {
+TEST_CASE("or_throw returns the value, or throws a system_error that has the verb") {
   CHECK(or_throw(result<int>(7)) == 7);
   CHECK_NOTHROW(or_throw(result<void>()));
   try {

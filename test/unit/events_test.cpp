@@ -30,7 +30,7 @@ struct fixture {
 
 }  // namespace
 
-TEST_CASE("a completion event names its queue and is acknowledged when its guard goes") {
+TEST_CASE("a completion event names its queue, and its guard's destructor acknowledges it") {
   fixture f;
   CHECK_FALSE(get_cq_event(f.channel)->has_value());
   f.s.raise_spurious_event(f.a.get());
@@ -48,7 +48,9 @@ TEST_CASE("a completion event names its queue and is acknowledged when its guard
   CHECK(f.end().empty());
 }
 
-TEST_CASE("an interrupted read goes on; an empty channel is the end; anything else is an error") {
+TEST_CASE(
+    "an interrupted read is repeated; an empty channel ends the reading; anything else is an "
+    "error") {
   fixture f;
   f.s.raise_spurious_event(f.a.get());
   f.s.fail(verb::get_cq_event).with(EINTR);
@@ -62,7 +64,7 @@ TEST_CASE("an interrupted read goes on; an empty channel is the end; anything el
   CHECK(f.end().empty());
 }
 
-TEST_CASE("a batch acknowledges once a queue, also while an exception passes") {
+TEST_CASE("a batch acknowledges once for each queue, also during an exception") {
   fixture f;
   for (const auto* cq : {&f.a, &f.b, &f.a}) f.s.raise_spurious_event(cq->get());
   const auto acknowledge_by_exception = [&] {
@@ -80,7 +82,7 @@ TEST_CASE("a batch acknowledges once a queue, also while an exception passes") {
   CHECK(f.end().empty());  // had anything been left unacknowledged, the destroys would say so
 }
 
-TEST_CASE("a queue can be acknowledged by itself and destroyed while the batch lives") {
+TEST_CASE("one queue of a batch can be acknowledged and destroyed before the batch is") {
   fixture f;
   for (const auto* cq : {&f.a, &f.b}) f.s.raise_spurious_event(cq->get());
   cq_event_batch events;
@@ -148,8 +150,7 @@ TEST_CASE(
   CHECK(f.end().empty());
 }
 
-TEST_CASE(
-    "an async event is acknowledged when its guard goes, so that its queue can be destroyed") {
+TEST_CASE("an async event's guard acknowledges it, so that its queue can be destroyed") {
   fixture f;
   f.s.raise(f.a.get(), IBV_EVENT_CQ_ERR);
   {
@@ -176,7 +177,7 @@ TEST_CASE("process_async_events follows the port, unless paused by hand") {
   auto context = or_throw(rdma_context::open({}));
   CHECK(context.process_async_events().value() == 0);
   s.set_port_state("sim0", 1, IBV_PORT_DOWN);
-  CHECK(context.state() == context_state::enabled);  // nobody has looked yet
+  CHECK(context.state() == context_state::enabled);  // the event is not read yet
   CHECK(context.process_async_events().value() == 1);
   CHECK(context.state() == context_state::paused);
   CHECK(context.ready());
@@ -216,9 +217,10 @@ TEST_CASE("events of another port are acknowledged and change nothing") {
   CHECK(s.finish().empty());
 }
 
+// Case 32.
 TEST_CASE(
-    "a GID change makes the choice anew; without a usable GID the context pauses until there is "
-    "one") {
+    "after a GID change the GID is chosen again; without a usable GID the context pauses until "
+    "there is one") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   CHECK(context.gid().entry.gid_index == 1);
@@ -246,8 +248,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a question that fails after an event is told, every event was acknowledged, and the next call "
-    "asks it again") {
+    "a query that fails after an event is reported, every event is acknowledged, and the next call "
+    "repeats the query") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   s.set_port_state("sim0", 1, IBV_PORT_DOWN);
@@ -266,7 +268,7 @@ TEST_CASE(
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("a GID choice that could not be made anew is made by the next call") {
+TEST_CASE("a GID choice that failed is made by the next call") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   CHECK(context.gid().entry.gid_index == 1);
@@ -281,8 +283,8 @@ TEST_CASE("a GID choice that could not be made anew is made by the next call") {
 }
 
 TEST_CASE(
-    "an exception from the observer leaves no event unacknowledged, and what was read is "
-    "followed") {
+    "after an exception from the observer every event is acknowledged, and those that were read "
+    "are followed") {
   shim::session s;
   auto context = or_throw(rdma_context::open({}));
   const auto throwing = [&] {

@@ -23,7 +23,7 @@ TEST_CASE("unique_fd closes its descriptor; 0 is a descriptor and -1 is none") {
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("a close that fails is told, and the descriptor is not closed a second time") {
+TEST_CASE("a close that fails is reported, and the descriptor is not closed a second time") {
   shim::session s;
   const test::teardown_catcher teardown;
   auto epoll = epoll_create();
@@ -56,7 +56,7 @@ TEST_CASE("epoll and fcntl errors name the descriptors") {
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("set_nonblocking sets the flag, and asks only once when it is set already") {
+TEST_CASE("set_nonblocking sets the flag, and makes one call only when it is set already") {
   shim::session s;
   const unique_fd fd(::eventfd(0, EFD_CLOEXEC));
   REQUIRE(set_nonblocking(fd.get()));

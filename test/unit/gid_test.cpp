@@ -18,7 +18,7 @@ ibv_gid_entry entry(const char* text, ibv_gid_type type, unsigned ndev, unsigned
 
 }  // namespace
 
-TEST_CASE("a GID's family is told from its bytes") {
+TEST_CASE("a GID's family follows from its bytes") {
   CHECK(family(shim::gid("::")) == gid_family::none);
   CHECK(family(shim::gid("fe80::1")) == gid_family::link_local);
   CHECK(family(shim::gid("febf::1")) == gid_family::link_local);
@@ -131,7 +131,7 @@ TEST_CASE("a device without a single GID slot has no GID, and that is no error")
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("to ask for a GID table with no room is EINVAL, though there may be none") {
+TEST_CASE("a GID table query without room is EINVAL, even for an empty table") {
   shim::session s({{{.ports = {{.gid_table_size = 0, .gids = {}}}}}});
   auto context = or_throw(open_device((*get_device_list())[0]));
   CHECK(query_gid_table(context, {}).error().code() == EINVAL);

@@ -61,8 +61,8 @@ TEST_CASE("an empty owner calls nothing") {
 }
 
 TEST_CASE(
-    "reset() that fails keeps the object and says why; repeated, it succeeds; then it does "
-    "nothing") {
+    "reset() that fails keeps the object and returns the error; repeated, it succeeds; then it "
+    "does nothing") {
   thing t;
   t.refuse_with = EBUSY;
   unique_thing owner(&t);
@@ -87,7 +87,8 @@ TEST_CASE("a negative errno from a destroy is normalised") {
 }
 
 TEST_CASE(
-    "a failed destroy in the destructor goes to the teardown handler, once, with errno kept") {
+    "a failed destroy in the destructor is reported to the teardown handler, once, with errno "
+    "kept") {
   const test::teardown_catcher teardown;
   thing t;
   t.refuse_with = EBUSY;
@@ -116,7 +117,7 @@ TEST_CASE("move assignment destroys the old object first, then takes; a self-mov
 }
 
 TEST_CASE(
-    "move assignment onto an object that will not go reports it and still takes the new one") {
+    "move assignment onto an object whose destroy fails reports that and still takes the new one") {
   const test::teardown_catcher teardown;
   thing a, b;
   a.refuse_with = EIO;
@@ -126,7 +127,7 @@ TEST_CASE(
   CHECK(teardown.count() == 1);
 }
 
-TEST_CASE("release gives up without destroying; swap exchanges") {
+TEST_CASE("release() gives up ownership without destroying; swap exchanges") {
   thing a, b;
   unique_thing x(&a), y(&b);
   swap(x, y);
@@ -147,14 +148,14 @@ TEST_CASE("the named deleters serve std::unique_ptr, and report a failure likewi
   CHECK(teardown.count() == 1);
 }
 
-TEST_CASE("the teardown handler can be replaced and put back") {
+TEST_CASE("the teardown handler can be replaced and restored") {
   const teardown_handler mine = [](const error&) noexcept {};
   const teardown_handler standard = set_teardown_handler(mine);
   CHECK(set_teardown_handler(nullptr) == mine);
   CHECK(set_teardown_handler(standard) == standard);
 }
 
-TEST_CASE("left to itself, the teardown handler writes one line to standard error") {
+TEST_CASE("the default teardown handler writes one line to standard error") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const int terminal = ::dup(STDERR_FILENO);
@@ -173,7 +174,7 @@ TEST_CASE("left to itself, the teardown handler writes one line to standard erro
   for (const int fd : {ends[0], ends[1], terminal}) ::close(fd);
 }
 
-TEST_CASE("a std::shared_ptr with a named deleter destroys when the last one goes") {
+TEST_CASE("a std::shared_ptr with a named deleter destroys with its last copy") {
   thing t;
   auto first = std::shared_ptr<thing>(unique_thing(&t).release(), thing_deleter{});
   auto second = first;

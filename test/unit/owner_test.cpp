@@ -48,7 +48,7 @@ bool owns(const Owner& owner) {
     return owner.begin() != nullptr;
 }
 
-/// reset(), or for what has none the assignment that stands for it.
+/// reset(), or the assignment of an empty owner where there is none.
 template <class Owner>
 result<void> reset(Owner& owner) {
   if constexpr (requires { owner.reset(); }) {
@@ -71,8 +71,8 @@ Owner second_owner(const Owner& owner) {
 }  // namespace
 
 TEMPLATE_LIST_TEST_CASE(
-    "an owner is the size of what names its object; only a list knows its length besides, and a "
-    "membership its group",
+    "an owner is the size of its handle; only a list also has its length, and a membership its "
+    "group",
     "[owner]", test::every_owner) {
   using owner = typename TestType::owner;
   if constexpr (std::is_same_v<owner, device_list>)
@@ -124,6 +124,7 @@ TEMPLATE_LIST_TEST_CASE("an owner moves and swaps without a call, and resets onc
   CHECK(on.finish().empty());
 }
 
+// Case 7.
 TEMPLATE_LIST_TEST_CASE(
     "assigning over a live owner destroys the old once, before the new is taken", "[owner]",
     test::every_owner) {
@@ -181,7 +182,7 @@ TEMPLATE_LIST_TEST_CASE("a destroy that fails in reset() keeps the object, and c
 }
 
 TEMPLATE_LIST_TEST_CASE(
-    "a destroy that fails in a destructor is told to the teardown handler, and errno is kept",
+    "a destroy that fails in a destructor is reported to the teardown handler, and errno is kept",
     "[owner]", test::every_owner) {
   if constexpr (TestType::may_fail || TestType::gone_after_failure) {
     stage<TestType> on;

@@ -77,7 +77,7 @@ TEST_CASE("any address survives both forms", "[qp_address]") {
   }
 }
 
-TEST_CASE("any bytes are either refused or come back as they were", "[qp_address]") {
+TEST_CASE("any bytes are either refused or converted back unchanged", "[qp_address]") {
   std::mt19937 random(test::seed("qp_address bytes"));
   int accepted = 0;
   for (int round = 0; round < 50000; ++round) {
@@ -112,7 +112,7 @@ TEST_CASE("bytes of another length, version or range are refused by name", "[qp_
   refused(with(8, 255), "qp_address.psn 4288345026 is above 16777215");
 }
 
-TEST_CASE("values out of range are refused on the way out, too", "[qp_address]") {
+TEST_CASE("values out of range are refused when an address is written, too", "[qp_address]") {
   auto address = sample();
   address.qpn = max_24_bit + 1;
   CHECK(address.to_bytes().error().detail() == "qp_address.qpn 16777216 is above 16777215");

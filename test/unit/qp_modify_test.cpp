@@ -46,7 +46,7 @@ struct queue_pair {
     qp.context = &context;
     qp.qp_type = type;
     qp.state = state;
-    errno = EXDEV;  // what is there beforehand must not matter, and must stay
+    errno = EXDEV;  // an earlier value must neither matter nor change
   }
   queue_pair(const queue_pair&) = delete;
   queue_pair& operator=(const queue_pair&) = delete;
@@ -109,7 +109,7 @@ int ibv_query_port(ibv_context*, std::uint8_t, _compat_ibv_port_attr* attr) {
 
 }  // extern "C"
 
-TEST_CASE("an RC queue pair goes to RTS with the masks that RC needs", "[qp_steps]") {
+TEST_CASE("an RC queue pair reaches RTS with the masks that RC needs", "[qp_steps]") {
   queue_pair rc(IBV_QPT_RC);
   REQUIRE(qp_to_init(&rc.qp, {.port = 2, .pkey_index = 3, .access = IBV_ACCESS_REMOTE_READ}));
   CHECK(kernel.mask == (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
@@ -214,7 +214,7 @@ TEST_CASE("a step refuses values out of range by field and limit, before any ver
   CHECK(kernel.queries == 0);
 }
 
-TEST_CASE("a step does not look at what its type does not take", "[qp_steps]") {
+TEST_CASE("a step ignores options that its type does not use", "[qp_steps]") {
   queue_pair ud(IBV_QPT_UD);
   REQUIRE(qp_to_init(&ud.qp, {.access = -1, .qkey = 0x11111111}));
   CHECK(kernel.attributes.qkey == 0x11111111);
@@ -222,7 +222,7 @@ TEST_CASE("a step does not look at what its type does not take", "[qp_steps]") {
   REQUIRE(qp_to_rts(&ud.qp, {.sq_psn = 1, .timeout = 99}));
 }
 
-TEST_CASE("a step of a type that is not known is refused as that", "[qp_steps]") {
+TEST_CASE("a step of an unknown type is refused with that reason", "[qp_steps]") {
   queue_pair driver(IBV_QPT_DRIVER);
   refused(qp_to_init(&driver.qp), EOPNOTSUPP,
           "what a DRIVER queue pair (type 255) needs is not known here");
@@ -261,8 +261,7 @@ TEST_CASE("a wrong transition is refused before the call, by name", "[qp_modify]
   CHECK(kernel.modifies == 0);
 }
 
-TEST_CASE("changing an attribute without the state is judged by the state it is in",
-          "[qp_modify]") {
+TEST_CASE("a change without IBV_QP_STATE is checked against the current state", "[qp_modify]") {
   queue_pair rc(IBV_QPT_RC, IBV_QPS_RTS);
   ibv_qp_attr attributes{};
   attributes.min_rnr_timer = 5;
@@ -283,9 +282,9 @@ TEST_CASE("nothing is refused for a state that the kernel does not confirm", "[q
   }
 }
 
-TEST_CASE("a refusal after a silent change of state tells of it", "[qp_modify]") {
+TEST_CASE("a refusal after a silent change of state names the new state", "[qp_modify]") {
   queue_pair rc(IBV_QPT_RC, IBV_QPS_ERR);
-  rc.qp.state = IBV_QPS_RTR;  // what libibverbs still thinks
+  rc.qp.state = IBV_QPS_RTR;  // the state as libibverbs has it
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_SQD;
   refused(modify_qp(&rc.qp, attributes, IBV_QP_STATE), EINVAL,
@@ -294,7 +293,7 @@ TEST_CASE("a refusal after a silent change of state tells of it", "[qp_modify]")
   CHECK(rc.qp.state == IBV_QPS_ERR);
 }
 
-TEST_CASE("a failure after a silent change of state tells of it", "[qp_modify]") {
+TEST_CASE("a failure after a silent change of state names the new state", "[qp_modify]") {
   queue_pair rc(IBV_QPT_RC, IBV_QPS_ERR);
   rc.qp.state = IBV_QPS_RTR;
   kernel.answer = EINVAL;
@@ -303,7 +302,7 @@ TEST_CASE("a failure after a silent change of state tells of it", "[qp_modify]")
   CHECK(rc.qp.state == IBV_QPS_ERR);
 }
 
-TEST_CASE("where the kernel does not tell the state, the believed one counts", "[qp_modify]") {
+TEST_CASE("where the state cannot be queried, the one in ibv_qp is used", "[qp_modify]") {
   queue_pair rc(IBV_QPT_RC, IBV_QPS_INIT);
   kernel.query_answer = EIO;
   refused(qp_to_rts(&rc.qp), EINVAL, "RC INIT->RTS: there is no such transition");
@@ -311,7 +310,7 @@ TEST_CASE("where the kernel does not tell the state, the believed one counts", "
   refused(qp_to_rtr(&rc.qp, good_rtr()), EIO, "RC INIT->RTR");
 }
 
-TEST_CASE("CUR_STATE is believed: a UD queue pair leaves SQE with it", "[qp_modify]") {
+TEST_CASE("CUR_STATE is used: a UD queue pair leaves SQE with it", "[qp_modify]") {
   queue_pair ud(IBV_QPT_UD, IBV_QPS_SQE);
   ud.qp.state = IBV_QPS_RTS;
   ibv_qp_attr attributes{};
@@ -358,7 +357,8 @@ TEST_CASE("an EINVAL that the table cannot explain names the value above its lim
           "RC RESET->INIT; port_num 3 is above the device's limit of 2");
 }
 
-TEST_CASE("an EINVAL in SQD tells that the send queue is still draining", "[qp_modify]") {
+TEST_CASE("the error of an EINVAL in SQD says that the send queue is still draining",
+          "[qp_modify]") {
   queue_pair rc(IBV_QPT_RC, IBV_QPS_SQD);
   kernel.answer = EINVAL;
   kernel.draining = true;
@@ -375,7 +375,7 @@ TEST_CASE("the top bit of a Q_Key explains EPERM", "[qp_modify]") {
   refused(qp_to_init(&ud.qp, {.qkey = 1}), EPERM, "UD RESET->INIT");
 }
 
-TEST_CASE("an attribute without judgement is left to the kernel, and named when it fails",
+TEST_CASE("an attribute that is not checked is left to the kernel, and named when the call fails",
           "[qp_modify]") {
   queue_pair rc(IBV_QPT_RC, IBV_QPS_RTS);
   ibv_qp_attr attributes{};
@@ -385,7 +385,7 @@ TEST_CASE("an attribute without judgement is left to the kernel, and named when 
           "RC RTS->RTS; RATE_LIMIT may be unknown to this kernel");
 }
 
-TEST_CASE("drivers with rules of their own are not held against the table", "[qp_modify]") {
+TEST_CASE("drivers with other rules are not checked against the table", "[qp_modify]") {
   for (const ibv_transport_type transport : {IBV_TRANSPORT_IWARP, IBV_TRANSPORT_UNSPECIFIED}) {
     queue_pair rc(IBV_QPT_RC);
     rc.device.transport_type = transport;

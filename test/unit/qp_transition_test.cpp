@@ -18,7 +18,7 @@ constexpr ibv_qp_type all_types[] = {IBV_QPT_RC,       IBV_QPT_UC,       IBV_QPT
 constexpr ibv_qp_state all_states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
                                        IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
 
-// from, to: type = required / optional; an indented line goes on with the one before. Every type
+// from, to: type = required / optional; an indented line continues the one before. Every type
 // that is not named takes nothing.
 constexpr const char* kernel_text = R"(
 RESET INIT: RC = PKEY_INDEX PORT ACCESS_FLAGS /
@@ -151,7 +151,7 @@ bool says(const result<void>& outcome, std::string_view wanted) {
 
 }  // namespace
 
-TEST_CASE("every transition takes what the kernel's table takes", "[qp_transition]") {
+TEST_CASE("every transition accepts what the kernel's table accepts", "[qp_transition]") {
   REQUIRE(kernel_table().size() == 43);
   for (const ibv_qp_type type : all_types)
     for (const ibv_qp_state from : all_states)
@@ -213,7 +213,7 @@ TEST_CASE("a refusal names what is missing and what is not allowed", "[qp_transi
        "DEST_QPN");
 }
 
-TEST_CASE("a transition that does not exist is told as that", "[qp_transition]") {
+TEST_CASE("a transition that does not exist is refused with that reason", "[qp_transition]") {
   says(check_modify(IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_RTS, IBV_QP_STATE),
        "RC RESET->RTS: there is no such transition");
   says(check_modify(IBV_QPT_UC, IBV_QPS_RESET, IBV_QPS_ERR, IBV_QP_STATE),
@@ -230,7 +230,7 @@ TEST_CASE("a transition that does not exist is told as that", "[qp_transition]")
     }
 }
 
-TEST_CASE("CUR_STATE is taken in RTR, RTS, SQD and SQE only, on the way to RTS",
+TEST_CASE("CUR_STATE is accepted in RTR, RTS, SQD and SQE only, in a change to RTS",
           "[qp_transition]") {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD})
     for (const ibv_qp_state from : all_states)
@@ -247,7 +247,7 @@ TEST_CASE("CUR_STATE is taken in RTR, RTS, SQD and SQE only, on the way to RTS",
        "RC RTS->SQD: not allowed: CUR_STATE");
 }
 
-TEST_CASE("no judgement is passed on attributes that depend on the kernel", "[qp_transition]") {
+TEST_CASE("attributes that depend on the kernel are not checked", "[qp_transition]") {
   const int rts = find_transition(IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS)->required;
   CHECK(check_modify(IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS, rts | IBV_QP_RATE_LIMIT));
   CHECK(check_modify(IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS, rts | 1 << 27));
@@ -260,14 +260,14 @@ TEST_CASE("no judgement is passed on attributes that depend on the kernel", "[qp
   says(check_modify(IBV_QPT_RAW_PACKET, IBV_QPS_RESET, IBV_QPS_INIT,
                     IBV_QP_PORT | IBV_QP_RATE_LIMIT),
        "RAW_PACKET RESET->INIT: not allowed: RATE_LIMIT");
-  // What is required is required all the same, and CAP is in no kernel's table.
+  // Required attributes stay required, and CAP is in no kernel's table.
   says(check_modify(IBV_QPT_UC, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_RATE_LIMIT),
        "UC RTR->RTS: missing SQ_PSN");
   says(check_modify(IBV_QPT_RC, IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_CAP),
        "RC RTS->RTS: not allowed: CAP");
 }
 
-TEST_CASE("types without a table are let through, unjudged", "[qp_transition]") {
+TEST_CASE("types without a table are not checked", "[qp_transition]") {
   CHECK_FALSE(has_transitions(IBV_QPT_DRIVER));
   CHECK_FALSE(find_transition(IBV_QPT_DRIVER, IBV_QPS_RESET, IBV_QPS_INIT));
   CHECK(check_modify(IBV_QPT_DRIVER, IBV_QPS_RESET, IBV_QPS_RTS, IBV_QP_QKEY));

@@ -21,7 +21,7 @@ std::string refused_device(const shim::device_description& description) {
 
 }  // namespace
 
-TEST_CASE("a second session while one lives is refused, and the first goes on") {
+TEST_CASE("a second session while one is in force is refused, and the first continues") {
   shim::session s;
   CHECK(reason([] { shim::session second; }) ==
         "a shim session is in force already: only one at a time");
@@ -69,7 +69,7 @@ TEST_CASE("a rule that never fired is a finding, unless it is cleared") {
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("a session whose findings nobody asked for writes them to standard error and aborts") {
+TEST_CASE("a session that ends without finish() writes its findings to standard error and aborts") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();
@@ -156,8 +156,7 @@ TEST_CASE("device descriptions that make no sense are refused, naming the field"
 }
 
 TEST_CASE(
-    "use after destroy, foreign pointers and objects of the wrong kind are found, and answered "
-    "with EINVAL") {
+    "use after destroy, foreign pointers and objects of the wrong kind are findings and EINVAL") {
   shim::session s;
   auto list = get_device_list();
   ibv_context* context = ::ibv_open_device((*list)[0]);
@@ -188,7 +187,7 @@ TEST_CASE(
       std::string::npos);
 }
 
-TEST_CASE("opening a device whose list was freed is found") {
+TEST_CASE("opening a device whose list was freed is a finding") {
   shim::session s;
   auto list = get_device_list();
   ibv_device* device = (*list)[0];

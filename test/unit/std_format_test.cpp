@@ -1,4 +1,4 @@
-// std::format of what ibvxx speaks of. Built where the standard library has it.
+// std::format of ibvxx's types. Built where the standard library has it.
 #include <cerrno>
 #include <format>
 #include <ibvxx/gid.hpp>

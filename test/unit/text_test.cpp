@@ -48,7 +48,8 @@ TEST_CASE("numbers are decimal or hexadecimal after 0x, and nothing else", "[tex
   CHECK(read(std::string_view("1\0", 2), 100) == number_syntax::malformed);
 }
 
-TEST_CASE("a number above the limit is told from no number at all, however long it is", "[text]") {
+TEST_CASE("a number above the limit and text that is no number are different errors, at any length",
+          "[text]") {
   CHECK(read("16777216", 0xffffff) == number_syntax::too_large);
   CHECK(read("4294967296", 0xffffffff) == number_syntax::too_large);
   CHECK(read("4294967295", 0xffffffff) == number_syntax::good);
@@ -57,7 +58,7 @@ TEST_CASE("a number above the limit is told from no number at all, however long 
   CHECK(read("99999999999999999999999z", 0xffffff) == number_syntax::malformed);
 }
 
-TEST_CASE("foreign text is quoted shortened and without control characters", "[text]") {
+TEST_CASE("foreign text is quoted, shortened, and without control characters", "[text]") {
   CHECK(ibvxx::detail::quotable("mlx5_0").view() == "mlx5_0");
   CHECK(ibvxx::detail::quotable("a\nb\x1b[31m").view() == "a?b?[31m");
   CHECK(ibvxx::detail::quotable(std::string(50, 'x')).view() == std::string(20, 'x') + "...");

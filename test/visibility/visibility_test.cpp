@@ -7,14 +7,14 @@
 
 namespace ibvxx::visibility_test {
 
-TEST_CASE("the teardown handler is also that of a shared object that hides its symbols") {
+TEST_CASE("a shared object that hides its symbols has the same teardown handler") {
   const test::teardown_catcher teardown;
   part_cannot_destroy();
   REQUIRE(teardown.count() == 1);
   CHECK(teardown[0].code() == EBUSY);
 }
 
-TEST_CASE("an exception from a shared object that hides its symbols is caught as what it is") {
+TEST_CASE("an exception from a shared object that hides its symbols is caught by its type") {
   CHECK_THROWS_AS(part_throws(), exception);
 }
 

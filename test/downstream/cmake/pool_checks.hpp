@@ -2,5 +2,6 @@
 
 #include <cstddef>
 
-/// Fails every call of filling a pool in turn; true when each was told and nothing was left.
+/// Fails every call of filling a pool in turn; true if each failure was reported and nothing is
+/// left.
 bool pool_survives_every_failure(std::size_t count);

@@ -1,4 +1,4 @@
-// Opens a device, registers a buffer on it, and takes both down.
+// Opens a device, registers a buffer on it, and releases both.
 #pragma once
 
 #include <cstddef>

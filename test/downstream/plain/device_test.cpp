@@ -1,4 +1,4 @@
-// The port goes down between opening and asking: no exceptions, no RTTI, only values.
+// The port goes down between open and query. Without exceptions and RTTI.
 #include <cstdio>
 #include <ibvxx/ibvxx.hpp>
 #include <ibvxx/shim.hpp>

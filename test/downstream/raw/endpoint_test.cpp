@@ -1,4 +1,4 @@
-// Sweeps C code that knows nothing of ibvxx. The argument says what is expected of it: "clean", or
+// Sweeps C code that does not use ibvxx. The argument says what is expected of it: "clean", or
 // "leaks".
 #include <cstddef>
 #include <cstdio>

@@ -98,7 +98,8 @@ TEST_CASE_METHOD(machine, "an iteration is ended that was never begun") {
   check(finding_kind::unbalanced_batch, {"ibv_end_poll (call ", "without an ibv_start_poll"});
 }
 
-TEST_CASE_METHOD(machine, "reading what no iteration is at gives nothing, and is told of") {
+TEST_CASE_METHOD(machine,
+                 "reading a field outside of an iteration returns zeros, and is a finding") {
   CHECK(::ibv_wc_read_opcode(polled) == 0);
   check(finding_kind::unbalanced_batch,
         {"a completion of CQ#3 of sim0 was read without an ibv_start_poll"});

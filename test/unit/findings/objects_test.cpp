@@ -1,4 +1,4 @@
-// Findings about objects and descriptors: what is left, gone, foreign, or still needed.
+// Findings about objects and descriptors: leaked, destroyed, foreign, or in use.
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ TEST_CASE_METHOD(machine, "an object that is never destroyed is a leak") {
   // finding: leak
   static_cast<void>(::ibv_alloc_pd(context));
   // end
-  // The device is closed all the same, while that is alive.
+  // The device is closed although that is alive.
   s.expect(finding_kind::destroyed_in_use, "context#1 of sim0 while it is used by PD#2 of sim0");
   check(finding_kind::leak, {"PD#2 of sim0, made by ibv_alloc_pd (call ", "was never destroyed"});
 }

@@ -38,7 +38,7 @@ TEST_CASE_METHOD(machine, "a request is posted in a state that refuses it") {
         {"ibv_post_send (call ", "QP#3 of sim0 in state RESET, which takes no sends before RTS"});
 }
 
-TEST_CASE_METHOD(machine, "posts are told of by state, queue and device") {
+TEST_CASE_METHOD(machine, "wrong posts are findings that name state, queue and device") {
   ibv_qp_init_attr attributes = queue_pair();
   ibv_qp* fresh = ::ibv_create_qp(pd, &attributes);
   s.expect(finding_kind::wrong_state, "in state RESET, which takes no receives before INIT");
@@ -57,7 +57,7 @@ TEST_CASE_METHOD(machine, "posts are told of by state, queue and device") {
   check_clean();
 }
 
-TEST_CASE("Soft-RoCE lets a receive lie that is posted in ERR; hardware flushes it") {
+TEST_CASE("a receive posted in ERR stays on Soft-RoCE; hardware flushes it") {
   shim::session s({}, {.strict = true});
   {
     test::loopback pair;
@@ -92,7 +92,8 @@ TEST_CASE_METHOD(machine, "a request names memory by a key that is none") {
 }
 
 TEST_CASE_METHOD(machine,
-                 "what is wrong with memory is told: gone, elsewhere, outside, read-only") {
+                 "the finding says what is wrong with memory: deregistered, of another domain, out "
+                 "of range, read-only") {
   ibv_pd* other = ::ibv_alloc_pd(context);
   const auto lkey_of = [](ibv_mr* region) { return region->lkey; };
   ibv_mr* gone = ibv_reg_mr(pd, memory, 64, IBV_ACCESS_LOCAL_WRITE);
@@ -138,7 +139,7 @@ TEST_CASE_METHOD(machine, "memory is right: registered, inside, with the access 
   check_clean();
 }
 
-TEST_CASE("what the device answers with an error is not told of unless the session is strict") {
+TEST_CASE("what the device answers with an error is a finding in strict sessions only") {
   machine m(shim::session_options{});
   m.piece.lkey = m.mr->lkey + 1;
   CHECK(::ibv_post_recv(m.qp, &m.receive, &m.bad_receive) == 0);
@@ -160,7 +161,7 @@ TEST_CASE_METHOD(machine, "a completion is lost because its queue is too small")
          "the request with wr_id 9", "(QP#1 of sim0, QP#2 of sim0) can have 62 outstanding"});
 }
 
-TEST_CASE_METHOD(machine, "a small queue is right for who polls in time") {
+TEST_CASE_METHOD(machine, "a small queue is right where the program polls in time") {
   // no finding: undersized CQ
   CHECK(::ibv_resize_cq(cq, 1) == 0);
   for (int i = 0; i < 4; ++i) {
@@ -203,7 +204,7 @@ TEST_CASE_METHOD(machine, "memory is freed while a queued send names it") {
   CHECK(::ibv_post_send(qp, &write, &bad_send) == 0);
   s.expect(finding_kind::memory_in_use, "operator delete of bytes [0x");
   buffer.reset();
-  // The device has its pages still: what it sends now is nobody's.
+  // The device still has the pages: what it sends now is not the program's memory any more.
   s.expect(finding_kind::memory_in_use, "carried data of MR#2 of sim0");
   receive.sg_list = &piece;
   piece = {at(memory), 16, mr->lkey};
@@ -214,7 +215,7 @@ TEST_CASE_METHOD(machine, "memory is freed while a queued send names it") {
   check_clean();
 }
 
-TEST_CASE_METHOD(machine, "memory is unmapped that is registered, and data comes for it") {
+TEST_CASE_METHOD(machine, "registered memory is unmapped, and data arrives for it") {
   const std::size_t length = std::size_t{4} << 12;
   auto* mapping = static_cast<std::byte*>(
       ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -236,7 +237,9 @@ TEST_CASE_METHOD(machine, "memory is unmapped that is registered, and data comes
   check_clean();
 }
 
-TEST_CASE_METHOD(machine, "a large buffer is unmapped without anybody seeing it, as free() does") {
+TEST_CASE_METHOD(
+    machine,
+    "a large buffer is unmapped by a system call that is not intercepted, as free() does") {
   const std::size_t length = std::size_t{1} << 20;
   auto* mapping = static_cast<std::byte*>(
       ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -258,7 +261,7 @@ TEST_CASE_METHOD(machine, "a large buffer is unmapped without anybody seeing it,
   check_clean();
 }
 
-TEST_CASE_METHOD(machine, "a receive is posted into a buffer that another one has still") {
+TEST_CASE_METHOD(machine, "a receive is posted into a buffer that another posted receive uses") {
   // finding: buffer reused
   ::ibv_post_recv(qp, &receive, &bad_receive);
   ::ibv_post_recv(qp, &receive, &bad_receive);
@@ -268,7 +271,9 @@ TEST_CASE_METHOD(machine, "a receive is posted into a buffer that another one ha
          "still posted to QP#1 of sim0"});
 }
 
-TEST_CASE_METHOD(machine, "a buffer is posted again after its completion, and halves are two") {
+TEST_CASE_METHOD(
+    machine,
+    "a buffer is posted again after its completion, and two halves of one do not overlap") {
   // no finding: buffer reused
   CHECK(::ibv_post_recv(peer, &receive, &bad_receive) == 0);
   write.opcode = IBV_WR_SEND;

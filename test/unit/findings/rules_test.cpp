@@ -1,4 +1,4 @@
-// Rules that come to nothing, findings that are expected or tolerated, and call stacks.
+// Rules that never fire, findings that are expected or tolerated, and call stacks.
 #include "machine.hpp"
 
 namespace ibvxx::findings_rules_test {
@@ -24,7 +24,7 @@ TEST_CASE_METHOD(machine, "a rule that fires, and one that is cleared") {
   check_clean();
 }
 
-TEST_CASE_METHOD(machine, "a finding that is expected is not told of, once; its absence is") {
+TEST_CASE_METHOD(machine, "an expected finding is not reported, once; its absence is") {
   s.expect(finding_kind::foreign_pointer, "as PD");
   s.expect(finding_kind::wrong_kind);
   s.expect(finding_kind::leak, "no such text");
@@ -40,14 +40,14 @@ TEST_CASE_METHOD(machine, "a finding that is expected is not told of, once; its 
                               "expected and did not come") == 0);
 }
 
-TEST_CASE_METHOD(machine, "a kind that is tolerated is not told of, however often") {
+TEST_CASE_METHOD(machine, "a tolerated kind is not reported, however often") {
   s.tolerate(finding_kind::foreign_pointer);
   ibv_pd forged{};
   for (int i = 0; i < 3; ++i) CHECK(::ibv_dealloc_pd(&forged) == EINVAL);
   check_clean();
 }
 
-TEST_CASE("call stacks tell where an object was made, destroyed and misused, where asked for") {
+TEST_CASE("call stacks show where an object was made, destroyed and misused, if enabled") {
   for (const bool asked : {false, true}) {
     machine m({.call_stacks = asked});
     ibv_pd* other = ::ibv_alloc_pd(m.context);
@@ -64,7 +64,7 @@ TEST_CASE("call stacks tell where an object was made, destroyed and misused, whe
   }
 }
 
-TEST_CASE("every finding has a name and an advice of its own") {
+TEST_CASE("every kind of finding has its own name and advice") {
   std::set<std::string> names, advice;
   for (std::size_t i = 0; i < shim::finding_kind_count; ++i) {
     names.insert(name(static_cast<finding_kind>(i)));

@@ -35,7 +35,7 @@ struct fixture {
 
 }  // namespace
 
-TEST_CASE("events of queue pairs name them, and those that tell of a broken one break it") {
+TEST_CASE("events of queue pairs name them, and error events break the queue pair") {
   fixture f;
   ibv_qp* const qp = f.o->qp.get();
   ibv_qp_init_attr attributes = f.o->plain_qp(IBV_QPT_RC);
@@ -132,7 +132,9 @@ TEST_CASE("events of ports and of the device itself") {
   f.end();
 }
 
-TEST_CASE("an unread event of a queue pair goes with it, and one that is read holds its destroy") {
+TEST_CASE(
+    "an unread event of a queue pair is dropped with it, and one that was read blocks its "
+    "destroy") {
   shim::session s({}, {.destroy_deadline = std::chrono::milliseconds(1)});
   {
     test::loopback pair;

@@ -200,7 +200,9 @@ std::vector<null_call> creations_and_changes() {
 
 }  // namespace
 
-TEST_CASE("a null pointer that libibverbs would follow is refused and told of, by its name") {
+TEST_CASE(
+    "a null pointer that libibverbs would dereference is an error, and a finding that names the "
+    "argument") {
   fixture f;
   for (auto* part : {&queries, &creations_and_changes}) {
     for (const auto& one : part()) {
@@ -220,7 +222,7 @@ TEST_CASE("a null pointer that libibverbs would follow is refused and told of, b
   static_cast<void>(f.s.finish());
 }
 
-TEST_CASE("device pointers and events that are none are refused and told of") {
+TEST_CASE("invalid device pointers and events are errors and findings") {
   fixture f;
   ibv_device forged{};
   for (ibv_device* device : {static_cast<ibv_device*>(nullptr), &forged}) {
@@ -352,7 +354,7 @@ TEST_CASE(
   CHECK(findings.empty());
 }
 
-TEST_CASE("a list of requests that leads back into itself does not hang") {
+TEST_CASE("a cyclic list of requests does not hang") {
   fixture f;
   {
     test::loopback pair;

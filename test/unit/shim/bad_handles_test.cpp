@@ -1,4 +1,4 @@
-// Whatever a program passes for an object is answered as an error and told of; so is what it passes
+// Any handle that is not a live object's is an error and a finding; so is what a program passes
 // to the functions of extended queue pairs and CQs.
 #include <cstring>
 
@@ -29,7 +29,7 @@ struct fixture {
     all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before));
     return all;
   }
-  /// Everything goes as if nothing had been; the findings were looked at.
+  /// Everything still works; the findings were read.
   void end() {
     const std::size_t found = s.findings().size();
     objects.reset();
@@ -47,13 +47,13 @@ void check_found(const std::vector<shim::finding>& found,
 
 }  // namespace
 
-TEST_CASE("a null handle is refused and told of by every verb") {
+TEST_CASE("a null handle is an error and a finding of every verb") {
   fixture f;
   for (const auto& one : every_handle_call()) {
     INFO("ibv_" << one.name);
     check_found(f.refused_call(one, nullptr), {finding_kind::foreign_pointer});
   }
-  // Whatever else is intercepted takes no object, or is tested by itself.
+  // The other intercepted verbs take no object, or have tests of their own.
   const std::set<verb> others = {verb::get_device_list,
                                  verb::open_device,
                                  verb::import_device,
@@ -78,7 +78,7 @@ TEST_CASE("a null handle is refused and told of by every verb") {
   f.end();
 }
 
-TEST_CASE("a handle that no verb returned is refused and told of by every verb") {
+TEST_CASE("a handle that no verb returned is an error and a finding of every verb") {
   fixture f;
   alignas(64) static std::byte forged[2048];
   std::memset(forged, 0x5a, sizeof forged);
@@ -91,7 +91,7 @@ TEST_CASE("a handle that no verb returned is refused and told of by every verb")
   f.end();
 }
 
-TEST_CASE("the handle of an object of another kind is refused and told of by every verb") {
+TEST_CASE("the handle of an object of another kind is an error and a finding of every verb") {
   fixture f;
   for (const auto& one : every_handle_call()) {
     INFO("ibv_" << one.name);
@@ -101,7 +101,7 @@ TEST_CASE("the handle of an object of another kind is refused and told of by eve
   f.end();
 }
 
-TEST_CASE("the handle of a destroyed object is refused and told of by every verb") {
+TEST_CASE("the handle of a destroyed object is an error and a finding of every verb") {
   fixture f;
   std::vector<std::pair<handle_call, void*>> calls;
   {
@@ -134,7 +134,7 @@ TEST_CASE("a session's handles are refused after its end, without a session and 
   next.end();
 }
 
-TEST_CASE("the functions of an extended queue pair take null lists and absurd counts") {
+TEST_CASE("the functions of an extended queue pair accept null lists and absurd counts") {
   fixture f;
   ibv_qp_ex* qp = ::ibv_qp_to_qp_ex(f.objects->built.get());
   ibv_data_buf nothing{nullptr, 16};
@@ -157,7 +157,7 @@ TEST_CASE("the functions of an extended queue pair take null lists and absurd co
   f.end();
 }
 
-TEST_CASE("a copy of an extended queue pair or CQ is none") {
+TEST_CASE("a copy of an extended queue pair or CQ is not a valid handle") {
   fixture f;
   const ibv_qp_ex* qp = ::ibv_qp_to_qp_ex(f.objects->built.get());
   auto copy = std::make_unique<ibv_qp_ex>(*qp);

@@ -1,4 +1,4 @@
-// Completions that fail, get lost, or come late, by rule.
+// Completions that fail, are lost, or are held, by rule.
 #include "suite.hpp"
 #include "support/loopback.hpp"
 #include "support/refusal.hpp"
@@ -89,7 +89,7 @@ TEST_CASE("a request fails after its effect: the data arrived") {
   f.end();
 }
 
-TEST_CASE("a rule may be about one kind of request, and strike several times") {
+TEST_CASE("a rule may apply to one opcode, and fire several times") {
   fixture f;
   f.s.complete(f.pair->a.get()).opcode(IBV_WR_RDMA_WRITE).times(2).lose();
   f.pair->send(1);
@@ -110,7 +110,7 @@ TEST_CASE("a receive fails by rule: both ends break, each with its own status") 
   f.end();
 }
 
-TEST_CASE("the completion of a receive is lost: the sender knows nothing of it") {
+TEST_CASE("the completion of a receive is lost: the sender succeeds") {
   fixture f;
   f.s.complete_receive(f.pair->b.get()).nth(2).opcode(IBV_WR_SEND).lose();
   for (std::uint64_t i = 1; i <= 3; ++i) f.pair->send(i);
@@ -119,7 +119,7 @@ TEST_CASE("the completion of a receive is lost: the sender knows nothing of it")
   f.end();
 }
 
-TEST_CASE("a rule strikes a request that had to wait, when its turn comes") {
+TEST_CASE("a rule fails a request that had to wait, when it is carried out") {
   fixture f;
   ibv_send_wr request{};
   request.wr_id = 5;
@@ -137,7 +137,8 @@ TEST_CASE("a rule strikes a request that had to wait, when its turn comes") {
   f.end();
 }
 
-TEST_CASE("completions come late: only when the test says so, in order, with their events") {
+TEST_CASE(
+    "held completions are delivered when the test releases them, in order, with their events") {
   fixture f;
   or_throw(set_nonblocking(f.pair->channel->fd));
   f.s.hold_completions(f.pair->send_cq.get());
@@ -160,14 +161,14 @@ TEST_CASE("completions come late: only when the test says so, in order, with the
   f.end();
 }
 
-TEST_CASE("a queue is destroyed with completions kept back: they go with it") {
+TEST_CASE("a queue that is destroyed with held completions drops them") {
   fixture f;
   f.s.hold_completions(f.pair->send_cq.get());
   f.pair->send(1);
   f.end();
 }
 
-TEST_CASE("rules about completions that never strike are told of, unless they are cleared") {
+TEST_CASE("completion rules that never fire are findings, unless they are cleared") {
   for (const bool cleared : {false, true}) {
     fixture f;
     f.s.complete(f.pair->a.get()).nth(9).with(IBV_WC_RETRY_EXC_ERR);
@@ -187,7 +188,7 @@ TEST_CASE("rules about completions that never strike are told of, unless they ar
   }
 }
 
-TEST_CASE("a rule for a request that is flushed before its turn has not fired") {
+TEST_CASE("a rule for a request that is flushed first has not fired") {
   fixture f;
   f.s.complete(f.pair->a.get()).nth(2).with(IBV_WC_RETRY_EXC_ERR);
   f.s.complete(f.pair->a.get()).with(IBV_WC_LOC_PROT_ERR);

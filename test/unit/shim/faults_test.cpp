@@ -68,7 +68,7 @@ TEST_CASE("rules about a failure that the verb cannot have are refused with the 
   check_clean(s);
 }
 
-TEST_CASE("a negated failure is returned negative, and told of in the trace as positive") {
+TEST_CASE("a negated failure is returned negative, and is positive in the trace") {
   shim::session s;
   auto context = or_throw(open_device((*get_device_list())[0]));
   ibv_pd* pd = ::ibv_alloc_pd(context.get());
@@ -119,7 +119,7 @@ TEST_CASE("one request of a list is refused: those before it are accepted, bad_w
 }
 
 TEST_CASE(
-    "a list that is too short for the request of a rule goes through, and the rule is told of") {
+    "a list that is too short for the request of a rule is posted, and the rule is a finding") {
   shim::session s;
   {
     test::loopback pair;
@@ -152,7 +152,7 @@ TEST_CASE("shared receive queues, work queues and tag lists refuse one request, 
   check_clean(s);
 }
 
-TEST_CASE("a change that takes effect and reports a failure has been made") {
+TEST_CASE("a change that reports a failure after its effect has taken effect") {
   shim::session s;
   {
     test::loopback pair;
@@ -169,8 +169,8 @@ TEST_CASE("a change that takes effect and reports a failure has been made") {
 }
 
 TEST_CASE(
-    "a destroy that takes effect and reports a failure: the object is gone, its parent is free, "
-    "and a second destroy finds nothing") {
+    "a destroy that reports a failure after its effect: the object is gone, its parent can be "
+    "destroyed, and a second destroy is ENOENT") {
   shim::session s({{shim::device_description::hardware()}});
   test::every_object o;
   ibv_srq* srq = o.srq.release();
@@ -183,7 +183,7 @@ TEST_CASE(
   ibv_srq_attr answer;
   CHECK(::ibv_query_srq(srq, &answer) == EINVAL);
   CHECK(test::count(s.findings(), finding_kind::use_after_destroy) == 1);
-  // Each of the others goes, and leaves what it was made from destroyable.
+  // Each of the others is destroyed, and its parents can be destroyed after it.
   for (const auto& one : test::every_call()) {
     switch (one.call) {
       case verb::destroy_srq:
@@ -192,7 +192,7 @@ TEST_CASE(
       case verb::destroy_cq:
       case verb::destroy_wq:
       case verb::destroy_qp:
-        continue;  // in use here, or gone
+        continue;  // in use here, or destroyed
       default:
         break;
     }
@@ -210,7 +210,7 @@ TEST_CASE(
     CHECK(told->code() == EIO);
     CHECK(s.live() == before - 1);
   }
-  // The user-space halves: nobody is left to whom they could be given.
+  // The user-space halves, which no call can free any more.
   static_cast<void>(o.td.release());
   static_cast<void>(o.xrcd.release());
   static_cast<void>(o.mr.release());
@@ -233,7 +233,9 @@ TEST_CASE(
   CHECK(s.finish().size() == 1);
 }
 
-TEST_CASE("a device goes at the Nth call of a verb: that call fails with EIO, and all later ones") {
+TEST_CASE(
+    "a device is unplugged at the Nth call of a verb: that call fails with EIO, and all later "
+    "ones") {
   shim::session s;
   {
     auto context = or_throw(open_device((*get_device_list())[0]));
@@ -250,8 +252,8 @@ TEST_CASE("a device goes at the Nth call of a verb: that call fails with EIO, an
   check_clean(s);
 }
 
-TEST_CASE("a device goes at any call of the session, whatever verb that is: nothing is left") {
-  // What is open when the device goes is closed with it.
+TEST_CASE("a device is unplugged at any call of the session, of any verb: nothing is left") {
+  // What is open when the device is unplugged is closed with it.
   const auto body = []() -> result<void> {
     auto list = get_device_list();
     if (list->size() == 0) return failure(error(verb::open_device, ENODEV));
@@ -283,7 +285,7 @@ TEST_CASE("a device goes at any call of the session, whatever verb that is: noth
     shim::session s;
     s.at_call(at).unplug("sim0");
     const auto outcome = body();
-    // The list is as it was, and closing never fails; what comes between needs the device.
+    // The list does not change, and closing never fails; the calls in between need the device.
     if (outcome) CHECK(at >= 7);
     if (!outcome) CHECK(outcome.error().code() == (at <= 2 ? ENODEV : EIO));
     check_clean(s);

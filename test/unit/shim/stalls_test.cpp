@@ -1,9 +1,9 @@
-// Calls that are held while the world goes on.
+// Calls that are stalled while other threads and devices change things.
 #include "suite.hpp"
 
 namespace ibvxx::shim_stalls_test {
 
-TEST_CASE("a stall at a barrier holds one call while others go on, and a port changes mid-flight") {
+TEST_CASE("a barrier stalls one call while others run, and a port changes during a call") {
   shim::session s;
   {
     auto context = or_throw(open_device((*get_device_list())[0]));
@@ -46,7 +46,9 @@ TEST_CASE("an action runs before its call, on the calling thread, and its calls 
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("a verb that an action calls is carried out, and no rule strikes it, its own least") {
+TEST_CASE(
+    "a verb that an action calls is carried out, and no rule applies to it, not even the action's "
+    "own") {
   shim::session s;
   {
     auto context = or_throw(open_device((*get_device_list())[0]));
@@ -70,7 +72,7 @@ TEST_CASE("a verb that an action calls is carried out, and no rule strikes it, i
   CHECK(s.finish().empty());
 }
 
-TEST_CASE("what an action does wrong is found") {
+TEST_CASE("misuse by an action is a finding") {
   shim::session s;
   {
     auto context = or_throw(open_device((*get_device_list())[0]));
