@@ -1,7 +1,8 @@
-// Completion channels and completion queues.
+#include "intercept/completion_queue.hpp"
+
 #include "device/completion_queue.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
+#include "intercept/polling.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,9 +1,9 @@
-// Memory on the device.
+#include "intercept/device_memory.hpp"
+
 #include "device/device_memory.hpp"
 
 #include "forward/recorded_verbs.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

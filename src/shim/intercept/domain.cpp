@@ -1,7 +1,7 @@
-// Protection domains, thread domains, parent domains, and XRC domains.
+#include "intercept/domain.hpp"
+
 #include "device/domain.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

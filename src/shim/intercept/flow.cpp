@@ -1,7 +1,7 @@
-// Flows, flow actions, and counters.
+#include "intercept/flow.hpp"
+
 #include "device/flow.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,9 +1,9 @@
-// Memory regions.
+#include "intercept/memory.hpp"
+
 #include "device/memory.hpp"
 
 #include "forward/recorded_verbs.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,7 +1,7 @@
-// Memory windows.
+#include "intercept/memory_window.hpp"
+
 #include "device/memory_window.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,6 +1,19 @@
 #include "intercept/operations.hpp"
 
 #include "forward/operations.hpp"
+#include "intercept/completion_queue.hpp"
+#include "intercept/device_memory.hpp"
+#include "intercept/domain.hpp"
+#include "intercept/flow.hpp"
+#include "intercept/memory.hpp"
+#include "intercept/memory_window.hpp"
+#include "intercept/polling.hpp"
+#include "intercept/posting.hpp"
+#include "intercept/qp_state.hpp"
+#include "intercept/query.hpp"
+#include "intercept/queue_pair.hpp"
+#include "intercept/receive.hpp"
+#include "intercept/work_queue.hpp"
 
 namespace ibvxx::shim {
 

@@ -1,7 +1,7 @@
-// Polling.
+#include "intercept/polling.hpp"
+
 #include "device/polling.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,7 +1,7 @@
-// Posting lists of requests.
+#include "intercept/posting.hpp"
+
 #include "device/posting.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,7 +1,7 @@
-// Changing and querying queue pairs.
+#include "intercept/qp_state.hpp"
+
 #include "device/qp_state.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,7 +1,7 @@
-// Queries of devices and ports.
+#include "intercept/query.hpp"
+
 #include "device/query.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,7 +1,8 @@
-// Queue pairs.
+#include "intercept/queue_pair.hpp"
+
 #include "device/queue_pair.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
+#include "intercept/wr_api.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,7 +1,7 @@
-// Shared receive queues.
+#include "intercept/receive.hpp"
+
 #include "device/receive.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,7 +1,7 @@
-// Work queues and indirection tables.
+#include "intercept/work_queue.hpp"
+
 #include "device/work_queue.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {

@@ -1,10 +1,10 @@
-// Batches of ibv_wr_* calls.
+#include "intercept/wr_api.hpp"
+
 #include "device/wr_api.hpp"
 
 #include "device/queue_pair.hpp"
 #include "forward/recorded_verbs.hpp"
 #include "intercept/intercept.hpp"
-#include "intercept/operations.hpp"
 
 namespace ibvxx::shim {
 namespace {
