@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
 #include <ibvxx/handle.hpp>
 #include <utility>
 
@@ -20,12 +20,14 @@ struct ah_deleter : object_deleter<ah_deleter, ibv_ah, verb::destroy_ah> {
 /// An address handle: where a datagram goes. Keep it until the sends that name it have completed.
 using unique_ah = unique_handle<ibv_ah*, ah_deleter>;
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// After an address could not be made or resolved: which of its indices the device has not.
 [[gnu::cold]] inline void explain_address(error& e, ibv_context* context,
                                           const ibv_ah_attr& address) noexcept {
-  const ibvxx::detail::errno_guard keep;
+  const detail::errno_guard keep;
   ibv_device_attr device;
   ibv_port_attr port;
   if (::ibv_query_device(context, &device) == 0 &&
@@ -62,16 +64,18 @@ class grh_argument {
   return check_port(call, context, port);
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// An address handle. Errors: EINVAL naming the port or the GID index that the device has not; on
 /// RoCE also what resolving the peer's MAC address runs into, for which it may wait on the network.
 [[nodiscard]] inline result<unique_ah> create_ah(ref<ibv_pd> pd, ibv_ah_attr attributes) noexcept {
-  if (!pd.get()) return impl::null_argument(verb::create_ah, "pd");
-  auto ah = impl::obtain<unique_ah>(verb::create_ah, pd->context, [&]() noexcept {
+  if (!pd.get()) return detail::null_argument(verb::create_ah, "pd");
+  auto ah = detail::obtain<unique_ah>(verb::create_ah, pd->context, [&]() noexcept {
     return ::ibv_create_ah(pd.get(), &attributes);
   });
-  if (!ah) impl::explain_address(ah.error(), pd->context, attributes);
+  if (!ah) detail::explain_address(ah.error(), pd->context, attributes);
   return ah;
 }
 
@@ -83,11 +87,11 @@ class grh_argument {
                                                          const ibv_wc& completion,
                                                          const ibv_grh* grh) noexcept {
   constexpr verb call = verb::init_ah_from_wc;
-  if (!context.get()) return impl::null_argument(call, "context");
-  if (auto valid = impl::check_reply(call, context.get(), completion, grh, port); !valid)
+  if (!context.get()) return detail::null_argument(call, "context");
+  if (auto valid = detail::check_reply(call, context.get(), completion, grh, port); !valid)
     return failure(valid.error());
   ibv_wc copy = completion;
-  impl::grh_argument header(grh);
+  detail::grh_argument header(grh);
   ibv_ah_attr attributes{};
   errno = 0;
   if (::ibv_init_ah_from_wc(context.get(), static_cast<std::uint8_t>(port), &copy, header.get(),
@@ -100,12 +104,12 @@ class grh_argument {
 [[nodiscard]] inline result<unique_ah> create_ah_from_wc(ref<ibv_pd> pd, const ibv_wc& completion,
                                                          const ibv_grh* grh, int port) noexcept {
   constexpr verb call = verb::create_ah_from_wc;
-  if (!pd.get()) return impl::null_argument(call, "pd");
-  if (auto valid = impl::check_reply(call, pd->context, completion, grh, port); !valid)
+  if (!pd.get()) return detail::null_argument(call, "pd");
+  if (auto valid = detail::check_reply(call, pd->context, completion, grh, port); !valid)
     return failure(valid.error());
   ibv_wc copy = completion;
-  impl::grh_argument header(grh);
-  auto ah = impl::obtain<unique_ah>(call, pd->context, [&]() noexcept {
+  detail::grh_argument header(grh);
+  auto ah = detail::obtain<unique_ah>(call, pd->context, [&]() noexcept {
     return ::ibv_create_ah_from_wc(pd.get(), &copy, header.get(), static_cast<std::uint8_t>(port));
   });
   if (!ah) ah.error().explain("port %d", port);
@@ -124,7 +128,7 @@ struct eth_l2 {
 [[nodiscard]] inline result<eth_l2> resolve_eth_l2_from_gid(ref<ibv_context> context,
                                                             ibv_ah_attr address) noexcept {
   constexpr verb call = verb::resolve_eth_l2_from_gid;
-  if (!context.get()) return impl::null_argument(call, "context");
+  if (!context.get()) return detail::null_argument(call, "context");
   eth_l2 answer;
   errno = 0;
   const int code =
@@ -135,7 +139,7 @@ struct eth_l2 {
   // from the later ones.
   error e(call, code == -1 ? errno : code);
   e.on(context.get());
-  impl::explain_address(e, context.get(), address);
+  detail::explain_address(e, context.get(), address);
   return failure(e);
 }
 
@@ -143,8 +147,9 @@ struct eth_l2 {
 /// was released.
 [[nodiscard]] inline result<void> detach_mcast(ref<ibv_qp> qp, const ibv_gid& gid,
                                                std::uint16_t lid) noexcept {
-  if (!qp.get()) return impl::null_argument(verb::detach_mcast, "qp");
-  auto done = impl::check(verb::detach_mcast, ::ibv_detach_mcast(qp.get(), &gid, lid), qp->context);
+  if (!qp.get()) return detail::null_argument(verb::detach_mcast, "qp");
+  auto done =
+      detail::check(verb::detach_mcast, ::ibv_detach_mcast(qp.get(), &gid, lid), qp->context);
   if (!done) done.error().explain("QP 0x%x, lid 0x%x", qp->qp_num, unsigned{lid});
   return done;
 }
@@ -223,7 +228,7 @@ class [[nodiscard]] multicast_membership {
 [[nodiscard]] inline result<multicast_membership> attach_mcast(ref<ibv_qp> qp, const ibv_gid& gid,
                                                                std::uint16_t lid) noexcept {
   constexpr verb call = verb::attach_mcast;
-  if (!qp.get()) return impl::null_argument(call, "qp");
+  if (!qp.get()) return detail::null_argument(call, "qp");
   const int code = ::ibv_attach_mcast(qp.get(), &gid, lid);
   if (code == 0) [[likely]]
     return multicast_membership(qp.get(), gid, lid);

@@ -6,9 +6,9 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
+#include <ibvxx/detail/hints.hpp>
 #include <ibvxx/handle.hpp>
-#include <ibvxx/hints.hpp>
 #include <span>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
@@ -33,7 +33,7 @@ using unique_cq = unique_handle<ibv_cq*, cq_deleter>;
 
 [[nodiscard]] inline result<unique_comp_channel> create_comp_channel(
     ref<ibv_context> context) noexcept {
-  if (!context.get()) return impl::null_argument(verb::create_comp_channel, "context");
+  if (!context.get()) return detail::null_argument(verb::create_comp_channel, "context");
   errno = 0;
   if (unique_comp_channel channel{::ibv_create_comp_channel(context.get())}) [[likely]]
     return channel;
@@ -43,12 +43,14 @@ using unique_cq = unique_handle<ibv_cq*, cq_deleter>;
   return failure(e);
 }
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// After ibv_create_cq failed: which of its arguments the device would not have.
 [[gnu::cold]] inline void explain_cq_limits(error& e, ibv_context* context, long long cqe,
                                             long long comp_vector) noexcept {
-  const ibvxx::detail::errno_guard keep;
+  const detail::errno_guard keep;
   ibv_device_attr device;
   if (comp_vector < 0 || comp_vector >= context->num_comp_vectors)
     e.explain("comp_vector %lld is outside 0..%d", comp_vector, context->num_comp_vectors - 1);
@@ -58,7 +60,9 @@ namespace impl {
     e.explain("cqe %lld, comp_vector %lld", cqe, comp_vector);
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// A completion queue with room for at least `cqe` entries (the real size is `cq->cqe`); `channel`
 /// may be null: the queue is then only polled. `comp_vector` counts from 0 and must be below the
@@ -68,7 +72,7 @@ namespace impl {
                                                  ibv_comp_channel* channel = nullptr,
                                                  int comp_vector = 0,
                                                  void* cq_context = nullptr) noexcept {
-  if (!context.get()) return impl::null_argument(verb::create_cq, "context");
+  if (!context.get()) return detail::null_argument(verb::create_cq, "context");
   if (cqe < 1)
     return failure(
         error(verb::create_cq, EINVAL).on(context.get()).explain("cqe %d is below 1", cqe));
@@ -78,7 +82,7 @@ namespace impl {
     return cq;
   error e(verb::create_cq, errno);
   e.on(context.get());
-  impl::explain_cq_limits(e, context.get(), cqe, comp_vector);
+  detail::explain_cq_limits(e, context.get(), cqe, comp_vector);
   if (e.code() == ENOMEM) detail::explain_no_memory(e, context.get());
   return failure(e);
 }
@@ -107,14 +111,14 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
 [[nodiscard]] inline result<unique_cq_ex> create_cq_ex(ref<ibv_context> context,
                                                        ibv_cq_init_attr_ex attributes) noexcept {
   constexpr verb call = verb::create_cq_ex;
-  if (!context.get()) return impl::null_argument(call, "context");
+  if (!context.get()) return detail::null_argument(call, "context");
   // The providers go on with signed numbers.
   if (attributes.cqe < 1 || attributes.cqe > INT_MAX)
-    return failure(impl::refusal(call, context.get())
+    return failure(detail::refusal(call, context.get())
                        .explain("attributes.cqe %u is outside 1..%d", attributes.cqe, INT_MAX));
   if ((attributes.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0 && !attributes.parent_domain)
-    return impl::null_argument(call, context.get(), "attributes.parent_domain");
-  auto cq = impl::obtain<unique_cq_ex>(call, context.get(), [&]() noexcept {
+    return detail::null_argument(call, context.get(), "attributes.parent_domain");
+  auto cq = detail::obtain<unique_cq_ex>(call, context.get(), [&]() noexcept {
     return ::ibv_create_cq_ex(context.get(), &attributes);
   });
   if (!cq) {
@@ -123,7 +127,7 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
       e.explain("wc_flags 0x%llx, flags 0x%x", static_cast<unsigned long long>(attributes.wc_flags),
                 attributes.flags);
     else
-      impl::explain_cq_limits(e, context.get(), attributes.cqe, attributes.comp_vector);
+      detail::explain_cq_limits(e, context.get(), attributes.cqe, attributes.comp_vector);
     if (e.code() == ENOMEM) detail::explain_no_memory(e, context.get());
   }
   return cq;
@@ -132,9 +136,9 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
 /// Changes the room of a completion queue to at least `cqe` entries; the real size is `cq->cqe`
 /// afterwards. It cannot become smaller than what it holds (EINVAL).
 [[nodiscard]] inline result<void> resize_cq(ref<ibv_cq> cq, int cqe) noexcept {
-  if (!cq.get()) return impl::null_argument(verb::resize_cq, "cq");
+  if (!cq.get()) return detail::null_argument(verb::resize_cq, "cq");
   if (cqe < 1)
-    return failure(impl::refusal(verb::resize_cq, cq->context).explain("cqe %d is below 1", cqe));
+    return failure(detail::refusal(verb::resize_cq, cq->context).explain("cqe %d is below 1", cqe));
   errno = 0;
   const int code = ::ibv_resize_cq(cq.get(), cqe);
   if (code == 0) [[likely]]
@@ -145,7 +149,7 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   e.on(cq->context);
   ibv_device_attr device;
   const detail::errno_guard keep;
-  if (!impl::blames_sizes(e) || ::ibv_query_device(cq->context, &device) != 0 ||
+  if (!detail::blames_sizes(e) || ::ibv_query_device(cq->context, &device) != 0 ||
       cqe <= device.max_cqe)
     e.explain("from cqe %d to %d", cq->cqe, cqe);
   else
@@ -157,8 +161,8 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
 /// attr_mask must contain IBV_CQ_ATTR_MODERATE. EOPNOTSUPP from providers that cannot.
 [[nodiscard]] inline result<void> modify_cq(ref<ibv_cq> cq,
                                             ibv_modify_cq_attr attributes) noexcept {
-  if (!cq.get()) return impl::null_argument(verb::modify_cq, "cq");
-  auto done = impl::check(verb::modify_cq, ::ibv_modify_cq(cq.get(), &attributes), cq->context);
+  if (!cq.get()) return detail::null_argument(verb::modify_cq, "cq");
+  auto done = detail::check(verb::modify_cq, ::ibv_modify_cq(cq.get(), &attributes), cq->context);
   if (!done)
     done.error().explain("attr_mask 0x%x, count %u, period %u us", attributes.attr_mask,
                          unsigned{attributes.moderate.cq_count},
@@ -170,8 +174,8 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
 /// until empty, then wait.
 [[nodiscard]] inline result<void> req_notify_cq(ref<ibv_cq> cq,
                                                 bool solicited_only = false) noexcept {
-  return impl::check(verb::req_notify_cq, ::ibv_req_notify_cq(cq.get(), solicited_only ? 1 : 0),
-                     cq->context);
+  return detail::check(verb::req_notify_cq, ::ibv_req_notify_cq(cq.get(), solicited_only ? 1 : 0),
+                       cq->context);
 }
 
 /// Takes up to `completions.size()` completions; the number taken is below that exactly when the

@@ -140,12 +140,6 @@ inline constexpr completion_info unknown_completion = {
   return describe(status).name;
 }
 
-/// True where the same request may well succeed over a new connection with nothing else changed.
-/// On the old one nothing succeeds: after an error status the queue pair is in ERR (RC).
-[[nodiscard]] constexpr bool worth_reconnecting(completion_class kind) noexcept {
-  return kind == completion_class::unreachable || kind == completion_class::not_ready;
-}
-
 /// False for a success and for IBV_WC_TM_RNDV_INCOMPLETE, which asks software to go on.
 [[nodiscard]] constexpr bool is_failure(ibv_wc_status status) noexcept {
   return status != IBV_WC_SUCCESS && status != IBV_WC_TM_RNDV_INCOMPLETE;

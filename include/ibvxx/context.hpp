@@ -5,13 +5,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
-#include <ibvxx/context_open.hpp>
-#include <ibvxx/context_resources.hpp>
 #include <ibvxx/context_state.hpp>
+#include <ibvxx/detail/context_open.hpp>
+#include <ibvxx/detail/context_resources.hpp>
+#include <ibvxx/detail/hints.hpp>
+#include <ibvxx/detail/memory_registry.hpp>
+#include <ibvxx/detail/qp_registry.hpp>
 #include <ibvxx/events.hpp>
-#include <ibvxx/hints.hpp>
-#include <ibvxx/memory_registry.hpp>
-#include <ibvxx/qp_registry.hpp>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -68,7 +68,7 @@ class rdma_context {
       return lost_ ? failure(not_open_locked(EIO)) : result<void>();
     }
     if (auto released = release_all(); !released) return released;
-    auto opened = impl::catching_bad_alloc([this] { return impl::open_resources(config_); });
+    auto opened = detail::catching_bad_alloc([this] { return detail::open_resources(config_); });
     if (!opened) return failure(opened.error());
     const std::lock_guard lock(control_);
     resources_.swap(opened->resources);
@@ -189,7 +189,7 @@ class rdma_context {
   [[nodiscard]] result<void> destroy_qp(const ibv_qp* qp) noexcept {
     return qps_.remove(qp, deadline());
   }
-  using qp_lease = qp_registry::lease;
+  using qp_lease = detail::qp_registry::lease;
   /// A lease of a queue pair of this context, for posting to it: while the lease lives, neither
   /// destroy_qp nor reset() takes the queue pair down. Hold it for a batch, not for ever. EINVAL
   /// for any other pointer, ESHUTDOWN once a reset() has begun.
@@ -272,8 +272,8 @@ class rdma_context {
 
   /// What lives on the resources but not among them.
   struct outside_users {
-    const qp_registry& qps;
-    const memory_registry& regions;
+    const detail::qp_registry& qps;
+    const detail::memory_registry& regions;
     [[nodiscard]] bool of_cq(const ibv_cq* cq) const noexcept { return cq && qps.uses(cq); }
     [[nodiscard]] bool of_pd() const noexcept { return qps.size() + regions.size() != 0; }
   };
@@ -313,9 +313,9 @@ class rdma_context {
     const std::lock_guard lock(control_);
     return index < owners.size() ? owners[index].get() : nullptr;
   }
-  [[nodiscard]] impl::context_facts facts() const noexcept {
+  [[nodiscard]] detail::context_facts facts() const noexcept {
     const std::lock_guard lock(control_);
-    return resources_.device ? facts_ : impl::context_facts{};
+    return resources_.device ? facts_ : detail::context_facts{};
   }
 
   // Following events; all of these need the turn.
@@ -364,8 +364,8 @@ class rdma_context {
     return {};
   }
   [[nodiscard]] result<void> refresh_gid() noexcept {
-    auto chosen = impl::catching_bad_alloc(
-        [this] { return impl::choose_configured_gid(config_, resources_.device, facts_); });
+    auto chosen = detail::catching_bad_alloc(
+        [this] { return detail::choose_configured_gid(config_, resources_.device, facts_); });
     const std::lock_guard lock(control_);
     if (chosen || chosen.error().code() == ENODATA) {
       facts_.gid = chosen ? *chosen : gid_candidate{};
@@ -377,8 +377,8 @@ class rdma_context {
 
   // Taking down.
 
-  [[nodiscard]] qp_registry::clock::time_point deadline() const noexcept {
-    using clock = qp_registry::clock;
+  [[nodiscard]] detail::qp_registry::clock::time_point deadline() const noexcept {
+    using clock = detail::qp_registry::clock;
     const auto now = clock::now();
     // A timeout beyond what the clock can tell is for ever.
     return config_.release_timeout <
@@ -419,7 +419,7 @@ class rdma_context {
     ibv_context* const device = resources_.device.get();
     const auto failed = [&](const error& e) {
       // Whoever resets may not have read DEVICE_FATAL, and cannot any more.
-      const bool gone = e.code() == EIO && (lost_ || impl::device_is_gone(device));
+      const bool gone = e.code() == EIO && (lost_ || detail::device_is_gone(device));
       error told = e;
       if (gone) {
         mark_lost();
@@ -430,7 +430,7 @@ class rdma_context {
     };
     qps_.destroy([this] { drain(); }, failed);
     regions_.close(failed);
-    impl::context_resources going;
+    detail::context_resources going;
     {
       const std::lock_guard lock(control_);
       going.swap(resources_);
@@ -471,15 +471,15 @@ class rdma_context {
   mutable std::mutex control_;  // guards what follows, for as long as it takes to look or to swap
   std::condition_variable idle_;
   activity activity_ = activity::none;
-  impl::context_resources resources_{};
-  impl::context_facts facts_{};
+  detail::context_resources resources_{};
+  detail::context_facts facts_{};
   bool paused_by_hand_ = false;
   bool lost_ = false;
   bool port_in_doubt_ = false;  // an event said that it may have changed, and nobody knows yet
   bool gid_in_doubt_ = false;
   // They have locks of their own, and come last: what was made from the PD goes before it.
-  memory_registry regions_;
-  qp_registry qps_;
+  detail::memory_registry regions_;
+  detail::qp_registry qps_;
 };
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND

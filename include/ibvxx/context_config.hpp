@@ -23,7 +23,9 @@ struct context_config {
   std::chrono::milliseconds release_timeout{1000};
 };
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// What can be refused without asking a device. EINVAL, naming the field.
 [[nodiscard]] inline result<void> validate(const context_config& config) noexcept {
@@ -46,6 +48,4 @@ namespace impl {
   return failure(e);
 }
 
-}  // namespace impl
-
-}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND

@@ -41,14 +41,14 @@ class cq_waiter {
   /// index). Makes the channel non-blocking. Allocates here, never in wait().
   [[nodiscard]] static result<cq_waiter> create(ref<ibv_comp_channel> channel,
                                                 std::span<ibv_cq* const> cqs) noexcept {
-    if (!channel.get()) return impl::null_argument(verb::get_cq_event, "channel");
+    if (!channel.get()) return detail::null_argument(verb::get_cq_event, "channel");
     error wrong(verb::req_notify_cq, EINVAL);
     wrong.on(channel->context);
     if (cqs.empty()) return failure(wrong.explain("there is no queue to wait for"));
     for (std::size_t i = 0; i < cqs.size(); ++i)
       if (!cqs[i] || cqs[i]->channel != channel.get())
         return failure(wrong.explain("cqs[%zu] is %s", i, cqs[i] ? "on another channel" : "null"));
-    return impl::catching_bad_alloc([&]() -> result<cq_waiter> {
+    return detail::catching_bad_alloc([&]() -> result<cq_waiter> {
       cq_waiter made;
       made.channel_ = channel.get();
       for (ibv_cq* cq : cqs) made.queues_.push_back({cq, false});

@@ -9,10 +9,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
+#include <ibvxx/detail/hints.hpp>
 #include <ibvxx/fd.hpp>
 #include <ibvxx/handle.hpp>
-#include <ibvxx/hints.hpp>
 #include <string_view>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
@@ -95,7 +95,7 @@ class [[nodiscard]] device_list {
 
 /// Opens a device. The context does not need the device list any longer.
 [[nodiscard]] inline result<unique_context> open_device(ref<ibv_device> device) noexcept {
-  if (!device.get()) return impl::null_argument(verb::open_device, "device");
+  if (!device.get()) return detail::null_argument(verb::open_device, "device");
   errno = 0;
   if (unique_context context{::ibv_open_device(device.get())}) [[likely]]
     return context;
@@ -107,7 +107,9 @@ class [[nodiscard]] device_list {
   return failure(e);
 }
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// Whether two descriptors name one open file. kcmp(2) says so exactly; where it is not to be had
 /// (no CONFIG_KCMP, a seccomp filter) the same device node has to do.
@@ -120,7 +122,9 @@ namespace impl {
          of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// A context on the device file that another context, perhaps in another process, has open:
 /// `cmd_fd` is that context's cmd_fd, or what SCM_RIGHTS made of it. The descriptor is only
@@ -146,20 +150,20 @@ namespace impl {
   }
   error e(verb::import_device, errno);
   e.explain("cmd_fd %d", cmd_fd);
-  if (!impl::same_open_file(cmd_fd, duplicate.get())) static_cast<void>(duplicate.release());
+  if (!detail::same_open_file(cmd_fd, duplicate.get())) static_cast<void>(duplicate.release());
   return failure(e);
 }
 
 /// The device's node GUID, in network byte order. 0 where it cannot be read.
 [[nodiscard]] inline result<__be64> get_device_guid(ref<ibv_device> device) noexcept {
-  if (!device.get()) return impl::null_argument(verb::get_device_guid, "device");
+  if (!device.get()) return detail::null_argument(verb::get_device_guid, "device");
   return ::ibv_get_device_guid(device.get());
 }
 
 /// The kernel's number for the device, the same as long as the device is there. EOPNOTSUPP from a
 /// kernel that does not number its devices.
 [[nodiscard]] inline result<int> get_device_index(ref<ibv_device> device) noexcept {
-  if (!device.get()) return impl::null_argument(verb::get_device_index, "device");
+  if (!device.get()) return detail::null_argument(verb::get_device_index, "device");
   const int index = ::ibv_get_device_index(device.get());
   if (index >= 0) [[likely]]
     return index;
@@ -168,10 +172,10 @@ namespace impl {
 
 /// The device's limits and identity.
 [[nodiscard]] inline result<ibv_device_attr> query_device(ref<ibv_context> context) noexcept {
-  if (!context.get()) return impl::null_argument(verb::query_device, "context");
+  if (!context.get()) return detail::null_argument(verb::query_device, "context");
   ibv_device_attr attributes{};
-  if (auto done = impl::check(verb::query_device, ::ibv_query_device(context.get(), &attributes),
-                              context.get());
+  if (auto done = detail::check(verb::query_device, ::ibv_query_device(context.get(), &attributes),
+                                context.get());
       !done)
     return failure(done.error());
   return attributes;
@@ -180,7 +184,7 @@ namespace impl {
 /// The same with the extended capabilities. What the provider does not know is zero; a provider
 /// without the extended call fills in `orig_attr` only (verbs.h falls back by itself).
 [[nodiscard]] inline result<ibv_device_attr_ex> query_device_ex(ref<ibv_context> context) noexcept {
-  if (!context.get()) return impl::null_argument(verb::query_device_ex, "context");
+  if (!context.get()) return detail::null_argument(verb::query_device_ex, "context");
   ibv_device_attr_ex attributes{};
   const int code = ::ibv_query_device_ex(context.get(), nullptr, &attributes);
   if (code == 0) [[likely]]
@@ -192,7 +196,7 @@ namespace impl {
 /// tells which of them the provider filled in. EOPNOTSUPP from most providers.
 [[nodiscard]] inline result<ibv_values_ex> query_rt_values_ex(
     ref<ibv_context> context, std::uint32_t mask = IBV_VALUES_MASK_RAW_CLOCK) noexcept {
-  if (!context.get()) return impl::null_argument(verb::query_rt_values_ex, "context");
+  if (!context.get()) return detail::null_argument(verb::query_rt_values_ex, "context");
   ibv_values_ex values{};
   values.comp_mask = mask;
   const int code = ::ibv_query_rt_values_ex(context.get(), &values);
@@ -204,8 +208,8 @@ namespace impl {
 
 /// The state of a port; ports count from 1.
 [[nodiscard]] inline result<ibv_port_attr> query_port(ref<ibv_context> context, int port) noexcept {
-  if (!context.get()) return impl::null_argument(verb::query_port, "context");
-  if (auto valid = impl::check_port(verb::query_port, context.get(), port); !valid)
+  if (!context.get()) return detail::null_argument(verb::query_port, "context");
+  if (auto valid = detail::check_port(verb::query_port, context.get(), port); !valid)
     return failure(valid.error());
   ibv_port_attr attributes{};
   const int code = ibv_query_port(context.get(), static_cast<std::uint8_t>(port), &attributes);
@@ -218,12 +222,12 @@ namespace impl {
 /// the table.
 [[nodiscard]] inline result<__be16> query_pkey(ref<ibv_context> context, int port,
                                                int index) noexcept {
-  if (!context.get()) return impl::null_argument(verb::query_pkey, "context");
-  if (auto valid = impl::check_port(verb::query_pkey, context.get(), port); !valid)
+  if (!context.get()) return detail::null_argument(verb::query_pkey, "context");
+  if (auto valid = detail::check_port(verb::query_pkey, context.get(), port); !valid)
     return failure(valid.error());
   if (index < 0)
     return failure(
-        impl::refusal(verb::query_pkey, context.get()).explain("index %d is negative", index));
+        detail::refusal(verb::query_pkey, context.get()).explain("index %d is negative", index));
   __be16 pkey = 0;
   errno = 0;
   if (::ibv_query_pkey(context.get(), static_cast<std::uint8_t>(port), index, &pkey) == 0)
@@ -237,8 +241,8 @@ namespace impl {
 /// ENOENT where it does not: the table is searched to its end, one file read an entry.
 [[nodiscard]] inline result<int> get_pkey_index(ref<ibv_context> context, int port,
                                                 __be16 pkey) noexcept {
-  if (!context.get()) return impl::null_argument(verb::get_pkey_index, "context");
-  if (auto valid = impl::check_port(verb::get_pkey_index, context.get(), port); !valid)
+  if (!context.get()) return detail::null_argument(verb::get_pkey_index, "context");
+  if (auto valid = detail::check_port(verb::get_pkey_index, context.get(), port); !valid)
     return failure(valid.error());
   errno = 0;
   const int index = ::ibv_get_pkey_index(context.get(), static_cast<std::uint8_t>(port), pkey);
@@ -253,7 +257,7 @@ namespace impl {
 /// afterwards. Not needed where `is_fork_initialized()` is IBV_FORK_UNNEEDED. Not thread-safe, and
 /// it stays for the life of the process.
 [[nodiscard]] inline result<void> fork_init() noexcept {
-  auto done = impl::check(verb::fork_init, ::ibv_fork_init(), nullptr);
+  auto done = detail::check(verb::fork_init, ::ibv_fork_init(), nullptr);
   if (!done && done.error().code() == EINVAL)
     done.error().explain("memory was registered already: fork() is not safe any more");
   return done;

@@ -35,18 +35,18 @@ using unique_imported_dm = unique_handle<ibv_dm*, imported_dm_deleter>;
 [[nodiscard]] inline result<unique_dm> alloc_dm(ref<ibv_context> context,
                                                 ibv_alloc_dm_attr attributes) noexcept {
   constexpr verb call = verb::alloc_dm;
-  if (!context.get()) return impl::null_argument(call, "context");
+  if (!context.get()) return detail::null_argument(call, "context");
   if (attributes.length == 0)
-    return failure(impl::refusal(call, context.get())
+    return failure(detail::refusal(call, context.get())
                        .explain("attributes.length is 0: at least 1 byte is needed"));
-  auto dm = impl::obtain<unique_dm>(
+  auto dm = detail::obtain<unique_dm>(
       call, context.get(), [&]() noexcept { return ::ibv_alloc_dm(context.get(), &attributes); });
   if (!dm && dm.error().code() != EOPNOTSUPP) {
     const detail::errno_guard keep;
     ibv_device_attr_ex device{};
     const bool known = ::ibv_query_device_ex(context.get(), nullptr, &device) == 0;
     if (!known ||
-        !impl::explain_excess(dm.error(), {{"length", attributes.length, device.max_dm_size}}))
+        !detail::explain_excess(dm.error(), {{"length", attributes.length, device.max_dm_size}}))
       dm.error().explain("length %zu, log_align_req %u", attributes.length,
                          attributes.log_align_req);
   }
@@ -57,15 +57,17 @@ using unique_imported_dm = unique_handle<ibv_dm*, imported_dm_deleter>;
 /// import_device.
 [[nodiscard]] inline result<unique_imported_dm> import_dm(ref<ibv_context> context,
                                                           std::uint32_t dm_handle) noexcept {
-  if (!context.get()) return impl::null_argument(verb::import_dm, "context");
-  auto dm = impl::obtain<unique_imported_dm>(verb::import_dm, context.get(), [&]() noexcept {
+  if (!context.get()) return detail::null_argument(verb::import_dm, "context");
+  auto dm = detail::obtain<unique_imported_dm>(verb::import_dm, context.get(), [&]() noexcept {
     return ::ibv_import_dm(context.get(), dm_handle);
   });
   if (!dm) dm.error().explain("dm_handle %u", dm_handle);
   return dm;
 }
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 [[nodiscard]] inline result<void> check_dm_copy(verb call, const ibv_dm* dm, std::uint64_t offset,
                                                 const void* host, std::size_t length) noexcept {
@@ -88,18 +90,21 @@ namespace impl {
   return done;
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Copies `length` bytes at `host` into device memory, from `offset` on. mlx5 wants offset and
 /// length to be multiples of 4 (EINVAL) and inside the memory (EFAULT).
 [[nodiscard]] inline result<void> memcpy_to_dm(ref<ibv_dm> dm, std::uint64_t offset,
                                                const void* host, std::size_t length) noexcept {
   constexpr verb call = verb::memcpy_to_dm;
-  if (!dm.get()) return impl::null_argument(call, "dm");
-  if (auto valid = impl::check_dm_copy(call, dm.get(), offset, host, length); !valid) return valid;
+  if (!dm.get()) return detail::null_argument(call, "dm");
+  if (auto valid = detail::check_dm_copy(call, dm.get(), offset, host, length); !valid)
+    return valid;
   const int code =
       dm->memcpy_to_dm ? ::ibv_memcpy_to_dm(dm.get(), offset, host, length) : EOPNOTSUPP;
-  return impl::dm_copied(call, code, dm.get(), offset, length);
+  return detail::dm_copied(call, code, dm.get(), offset, length);
 }
 
 /// The same for a span.
@@ -112,11 +117,12 @@ namespace impl {
 [[nodiscard]] inline result<void> memcpy_from_dm(void* host, ref<ibv_dm> dm, std::uint64_t offset,
                                                  std::size_t length) noexcept {
   constexpr verb call = verb::memcpy_from_dm;
-  if (!dm.get()) return impl::null_argument(call, "dm");
-  if (auto valid = impl::check_dm_copy(call, dm.get(), offset, host, length); !valid) return valid;
+  if (!dm.get()) return detail::null_argument(call, "dm");
+  if (auto valid = detail::check_dm_copy(call, dm.get(), offset, host, length); !valid)
+    return valid;
   const int code =
       dm->memcpy_from_dm ? ::ibv_memcpy_from_dm(host, dm.get(), offset, length) : EOPNOTSUPP;
-  return impl::dm_copied(call, code, dm.get(), offset, length);
+  return detail::dm_copied(call, code, dm.get(), offset, length);
 }
 
 /// The same for a span.
@@ -131,16 +137,17 @@ namespace impl {
                                                  std::uint64_t offset, std::size_t length,
                                                  int access) noexcept {
   constexpr verb call = verb::reg_dm_mr;
-  if (!pd.get()) return impl::null_argument(call, "pd");
-  if (!dm.get()) return impl::null_argument(call, pd->context, "dm");
-  if (auto valid = impl::check_extent(call, pd->context, "offset", offset, length); !valid)
+  if (!pd.get()) return detail::null_argument(call, "pd");
+  if (!dm.get()) return detail::null_argument(call, pd->context, "dm");
+  if (auto valid = detail::check_extent(call, pd->context, "offset", offset, length); !valid)
     return failure(valid.error());
-  if (auto valid = impl::check_access(call, pd->context, access); !valid)
+  if (auto valid = detail::check_access(call, pd->context, access); !valid)
     return failure(valid.error());
   const auto bits = static_cast<unsigned>(access);
   if ((bits & IBV_ACCESS_ZERO_BASED) == 0)
-    return failure(impl::refusal(call, pd->context).explain("access 0x%x lacks ZERO_BASED", bits));
-  auto mr = impl::obtain<unique_mr>(call, pd->context, [&]() noexcept {
+    return failure(
+        detail::refusal(call, pd->context).explain("access 0x%x lacks ZERO_BASED", bits));
+  auto mr = detail::obtain<unique_mr>(call, pd->context, [&]() noexcept {
     return ::ibv_reg_dm_mr(pd.get(), dm.get(), offset, length, bits);
   });
   if (!mr)

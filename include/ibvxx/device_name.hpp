@@ -100,7 +100,9 @@ struct device_info {
   std::optional<error> failure{};
 };
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// What can be learned of a device by opening it. Allocates.
 inline void describe_open_device(device_info& out, ibv_device* device) {
@@ -142,13 +144,15 @@ inline void describe_open_device(device_info& out, ibv_device* device) {
         }));
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Every device of this machine with its ports, in libibverbs' order: for people, since it opens
 /// each device for a moment. What fails on one device or port is told there and spoils nothing
 /// else. Errors of the whole: those of get_device_list, and ENOMEM.
 [[nodiscard]] inline result<std::vector<device_info>> describe_devices() noexcept {
-  return impl::catching_bad_alloc([]() -> result<std::vector<device_info>> {
+  return detail::catching_bad_alloc([]() -> result<std::vector<device_info>> {
     auto list = get_device_list();
     if (!list) return failure(list.error());
     std::vector<device_info> devices;
@@ -158,7 +162,7 @@ inline void describe_open_device(device_info& out, ibv_device* device) {
       description.name =
           device_name_text({device->name, ::strnlen(device->name, sizeof device->name)});
       description.node_guid = be64toh(::ibv_get_device_guid(device));
-      impl::describe_open_device(description, device);
+      detail::describe_open_device(description, device);
     }
     return devices;
   });

@@ -20,22 +20,22 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
                                                      std::size_t length, std::uint64_t iova, int fd,
                                                      int access) noexcept {
   constexpr verb call = verb::reg_dmabuf_mr;
-  if (!pd.get()) return impl::null_argument(call, "pd");
-  if (fd < 0) return failure(impl::refusal(call, pd->context).explain("fd %d is negative", fd));
-  if (auto valid = impl::check_extent(call, pd->context, "offset", offset, length); !valid)
+  if (!pd.get()) return detail::null_argument(call, "pd");
+  if (fd < 0) return failure(detail::refusal(call, pd->context).explain("fd %d is negative", fd));
+  if (auto valid = detail::check_extent(call, pd->context, "offset", offset, length); !valid)
     return failure(valid.error());
-  if (auto valid = impl::check_extent(call, pd->context, "iova", iova, length); !valid)
+  if (auto valid = detail::check_extent(call, pd->context, "iova", iova, length); !valid)
     return failure(valid.error());
-  if (auto valid = impl::check_access(call, pd->context, access); !valid)
+  if (auto valid = detail::check_access(call, pd->context, access); !valid)
     return failure(valid.error());
-  auto mr = impl::obtain<unique_mr>(call, pd->context, [&]() noexcept {
+  auto mr = detail::obtain<unique_mr>(call, pd->context, [&]() noexcept {
     return ::ibv_reg_dmabuf_mr(pd.get(), offset, length, iova, fd, access);
   });
   if (!mr) {
     error& e = mr.error();
     e.explain("%zu bytes at offset 0x%llx of fd %d, access 0x%x", length,
               static_cast<unsigned long long>(offset), fd, static_cast<unsigned>(access));
-    impl::explain_page_offset(e, iova, offset, "offset");
+    detail::explain_page_offset(e, iova, offset, "offset");
     if (e.code() == ENOMEM) detail::explain_no_memory(e, pd->context);
   }
   return mr;

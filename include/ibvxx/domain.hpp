@@ -5,9 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
+#include <ibvxx/detail/hints.hpp>
 #include <ibvxx/handle.hpp>
-#include <ibvxx/hints.hpp>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
@@ -19,7 +19,7 @@ struct pd_deleter : object_deleter<pd_deleter, ibv_pd, verb::dealloc_pd> {
 using unique_pd = unique_handle<ibv_pd*, pd_deleter>;
 
 [[nodiscard]] inline result<unique_pd> alloc_pd(ref<ibv_context> context) noexcept {
-  if (!context.get()) return impl::null_argument(verb::alloc_pd, "context");
+  if (!context.get()) return detail::null_argument(verb::alloc_pd, "context");
   errno = 0;
   if (unique_pd pd{::ibv_alloc_pd(context.get())}) [[likely]]
     return pd;
@@ -44,8 +44,8 @@ using unique_imported_pd = unique_handle<ibv_pd*, imported_pd_deleter>;
 /// from import_device.
 [[nodiscard]] inline result<unique_imported_pd> import_pd(ref<ibv_context> context,
                                                           std::uint32_t pd_handle) noexcept {
-  if (!context.get()) return impl::null_argument(verb::import_pd, "context");
-  auto pd = impl::obtain<unique_imported_pd>(verb::import_pd, context.get(), [&]() noexcept {
+  if (!context.get()) return detail::null_argument(verb::import_pd, "context");
+  auto pd = detail::obtain<unique_imported_pd>(verb::import_pd, context.get(), [&]() noexcept {
     return ::ibv_import_pd(context.get(), pd_handle);
   });
   if (!pd) pd.error().explain("pd_handle %u", pd_handle);
@@ -62,8 +62,8 @@ using unique_td = unique_handle<ibv_td*, td_deleter>;
 
 [[nodiscard]] inline result<unique_td> alloc_td(ref<ibv_context> context,
                                                 ibv_td_init_attr attributes = {}) noexcept {
-  if (!context.get()) return impl::null_argument(verb::alloc_td, "context");
-  return impl::obtain<unique_td>(verb::alloc_td, context.get(), [&]() noexcept {
+  if (!context.get()) return detail::null_argument(verb::alloc_td, "context");
+  return detail::obtain<unique_td>(verb::alloc_td, context.get(), [&]() noexcept {
     return ::ibv_alloc_td(context.get(), &attributes);
   });
 }
@@ -75,13 +75,13 @@ using unique_td = unique_handle<ibv_td*, td_deleter>;
 [[nodiscard]] inline result<unique_pd> alloc_parent_domain(
     ref<ibv_context> context, ibv_parent_domain_init_attr attributes) noexcept {
   constexpr verb call = verb::alloc_parent_domain;
-  if (!context.get()) return impl::null_argument(call, "context");
-  if (!attributes.pd) return impl::null_argument(call, context.get(), "attributes.pd");
+  if (!context.get()) return detail::null_argument(call, "context");
+  if (!attributes.pd) return detail::null_argument(call, context.get(), "attributes.pd");
   if ((attributes.comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) != 0) {
-    if (!attributes.alloc) return impl::null_argument(call, context.get(), "attributes.alloc");
-    if (!attributes.free) return impl::null_argument(call, context.get(), "attributes.free");
+    if (!attributes.alloc) return detail::null_argument(call, context.get(), "attributes.alloc");
+    if (!attributes.free) return detail::null_argument(call, context.get(), "attributes.free");
   }
-  auto pd = impl::obtain<unique_pd>(call, context.get(), [&]() noexcept {
+  auto pd = detail::obtain<unique_pd>(call, context.get(), [&]() noexcept {
     return ::ibv_alloc_parent_domain(context.get(), &attributes);
   });
   if (!pd) pd.error().explain("comp_mask 0x%x", attributes.comp_mask);
@@ -108,13 +108,13 @@ using unique_xrcd = unique_handle<ibv_xrcd*, xrcd_deleter>;
 /// `oflags` is O_CREAT, O_EXCL, or neither. The descriptor stays the caller's.
 [[nodiscard]] inline result<unique_xrcd> open_xrcd(ref<ibv_context> context,
                                                    ibv_xrcd_init_attr attributes) noexcept {
-  if (!context.get()) return impl::null_argument(verb::open_xrcd, "context");
+  if (!context.get()) return detail::null_argument(verb::open_xrcd, "context");
   constexpr unsigned needed = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
   if ((attributes.comp_mask & needed) != needed)
     return failure(
-        impl::refusal(verb::open_xrcd, context.get())
+        detail::refusal(verb::open_xrcd, context.get())
             .explain("attributes.comp_mask 0x%x lacks FD or OFLAGS", attributes.comp_mask));
-  auto xrcd = impl::obtain<unique_xrcd>(verb::open_xrcd, context.get(), [&]() noexcept {
+  auto xrcd = detail::obtain<unique_xrcd>(verb::open_xrcd, context.get(), [&]() noexcept {
     return ::ibv_open_xrcd(context.get(), &attributes);
   });
   if (!xrcd)

@@ -48,7 +48,9 @@ class [[nodiscard]] cq_event {
   void* context_;
 };
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// ibv_get_cq_event, interrupted or not. False where a non-blocking channel has nothing.
 [[nodiscard]] inline result<bool> read_cq_event(ibv_comp_channel* channel, ibv_cq*& cq,
@@ -64,16 +66,18 @@ namespace impl {
   }
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Reads one completion event. On a non-blocking channel an empty optional says that there is none;
 /// on a blocking one the call waits. An interrupted wait goes on.
 [[nodiscard]] inline result<std::optional<cq_event>> get_cq_event(
     ref<ibv_comp_channel> channel) noexcept {
-  if (!channel.get()) return impl::null_argument(verb::get_cq_event, "channel");
+  if (!channel.get()) return detail::null_argument(verb::get_cq_event, "channel");
   ibv_cq* cq = nullptr;
   void* cq_context = nullptr;
-  auto read = impl::read_cq_event(channel.get(), cq, cq_context);
+  auto read = detail::read_cq_event(channel.get(), cq, cq_context);
   if (!read) return failure(read.error());
   if (!*read) return std::optional<cq_event>();
   return std::optional<cq_event>(std::in_place, cq, cq_context);
@@ -99,11 +103,11 @@ class [[nodiscard]] cq_event_batch {
   /// non-blocking. `seen(cq)` is called with each. After an error, what was read before it is kept.
   template <class Seen>
   [[nodiscard]] result<std::size_t> read(ref<ibv_comp_channel> channel, Seen&& seen) {
-    if (!channel.get()) return impl::null_argument(verb::get_cq_event, "channel");
+    if (!channel.get()) return detail::null_argument(verb::get_cq_event, "channel");
     for (std::size_t count = 0;; ++count) {
       ibv_cq* cq = nullptr;
       void* cq_context = nullptr;
-      auto there = impl::read_cq_event(channel.get(), cq, cq_context);
+      auto there = detail::read_cq_event(channel.get(), cq, cq_context);
       if (!there) return failure(there.error());
       if (!*there) return count;
       add(cq);
@@ -185,7 +189,7 @@ class [[nodiscard]] async_event {
 /// none; otherwise the call waits. An interrupted wait goes on.
 [[nodiscard]] inline result<std::optional<async_event>> get_async_event(
     ref<ibv_context> context) noexcept {
-  if (!context.get()) return impl::null_argument(verb::get_async_event, "context");
+  if (!context.get()) return detail::null_argument(verb::get_async_event, "context");
   for (;;) {
     ibv_async_event event{};
     errno = 0;

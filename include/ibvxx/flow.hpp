@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
 #include <ibvxx/handle.hpp>
 #include <span>
 
@@ -45,8 +45,8 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
 [[nodiscard]] inline result<unique_flow> create_flow(ref<ibv_qp> qp,
                                                      ibv_flow_attr& attributes) noexcept {
   constexpr verb call = verb::create_flow;
-  if (!qp.get()) return impl::null_argument(call, "qp");
-  auto flow = impl::obtain<unique_flow>(
+  if (!qp.get()) return detail::null_argument(call, "qp");
+  auto flow = detail::obtain<unique_flow>(
       call, qp->context, [&]() noexcept { return ::ibv_create_flow(qp.get(), &attributes); });
   if (!flow)
     flow.error().explain("type %d, size %u, %u spec(s), priority %u, port %u, flags 0x%x",
@@ -61,13 +61,14 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
 [[nodiscard]] inline result<unique_flow_action> create_flow_action_esp(
     ref<ibv_context> context, ibv_flow_action_esp_attr attributes) noexcept {
   constexpr verb call = verb::create_flow_action_esp;
-  if (!context.get()) return impl::null_argument(call, "context");
-  if (!attributes.esp_attr) return impl::null_argument(call, context.get(), "attributes.esp_attr");
+  if (!context.get()) return detail::null_argument(call, "context");
+  if (!attributes.esp_attr)
+    return detail::null_argument(call, context.get(), "attributes.esp_attr");
   if (!attributes.keymat_ptr && attributes.keymat_len != 0)
-    return impl::null_argument(call, context.get(), "attributes.keymat_ptr");
+    return detail::null_argument(call, context.get(), "attributes.keymat_ptr");
   if (!attributes.replay_ptr && attributes.replay_len != 0)
-    return impl::null_argument(call, context.get(), "attributes.replay_ptr");
-  auto action = impl::obtain<unique_flow_action>(call, context.get(), [&]() noexcept {
+    return detail::null_argument(call, context.get(), "attributes.replay_ptr");
+  auto action = detail::obtain<unique_flow_action>(call, context.get(), [&]() noexcept {
     return ::ibv_create_flow_action_esp(context.get(), &attributes);
   });
   if (!action)
@@ -82,17 +83,17 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
 [[nodiscard]] inline result<void> modify_flow_action_esp(
     ref<ibv_flow_action> action, ibv_flow_action_esp_attr attributes) noexcept {
   constexpr verb call = verb::modify_flow_action_esp;
-  if (!action.get()) return impl::null_argument(call, "action");
-  return impl::check(call, ::ibv_modify_flow_action_esp(action.get(), &attributes),
-                     action->context);
+  if (!action.get()) return detail::null_argument(call, "action");
+  return detail::check(call, ::ibv_modify_flow_action_esp(action.get(), &attributes),
+                       action->context);
 }
 
 /// A set of counters, all 0. They count once a flow names the set (ibv_flow_spec_counter_action) or
 /// is attached to it.
 [[nodiscard]] inline result<unique_counters> create_counters(
     ref<ibv_context> context, ibv_counters_init_attr attributes = {}) noexcept {
-  if (!context.get()) return impl::null_argument(verb::create_counters, "context");
-  return impl::obtain<unique_counters>(verb::create_counters, context.get(), [&]() noexcept {
+  if (!context.get()) return detail::null_argument(verb::create_counters, "context");
+  return detail::obtain<unique_counters>(verb::create_counters, context.get(), [&]() noexcept {
     return ::ibv_create_counters(context.get(), &attributes);
   });
 }
@@ -104,9 +105,9 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
                                                              ibv_counter_attach_attr attributes,
                                                              ibv_flow* flow = nullptr) noexcept {
   constexpr verb call = verb::attach_counters_point_flow;
-  if (!counters.get()) return impl::null_argument(call, "counters");
-  auto done = impl::check(call, ::ibv_attach_counters_point_flow(counters.get(), &attributes, flow),
-                          counters->context);
+  if (!counters.get()) return detail::null_argument(call, "counters");
+  auto done = detail::check(
+      call, ::ibv_attach_counters_point_flow(counters.get(), &attributes, flow), counters->context);
   if (!done)
     done.error().explain("counter_desc %d, index %u", static_cast<int>(attributes.counter_desc),
                          attributes.index);
@@ -119,13 +120,13 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
                                                 std::span<std::uint64_t> values,
                                                 std::uint32_t flags = 0) noexcept {
   constexpr verb call = verb::read_counters;
-  if (!counters.get()) return impl::null_argument(call, "counters");
-  if (auto valid = impl::check_count(call, counters->context, "values", values.size()); !valid)
+  if (!counters.get()) return detail::null_argument(call, "counters");
+  if (auto valid = detail::check_count(call, counters->context, "values", values.size()); !valid)
     return valid;
-  auto done = impl::check(call,
-                          ::ibv_read_counters(counters.get(), values.data(),
-                                              static_cast<std::uint32_t>(values.size()), flags),
-                          counters->context);
+  auto done = detail::check(call,
+                            ::ibv_read_counters(counters.get(), values.data(),
+                                                static_cast<std::uint32_t>(values.size()), flags),
+                            counters->context);
   if (!done) done.error().explain("%zu value(s), flags 0x%x", values.size(), flags);
   return done;
 }

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <ibvxx/context_state.hpp>
+#include <ibvxx/detail/format_text.hpp>
 #include <ibvxx/error.hpp>
-#include <ibvxx/format_text.hpp>
 #include <ibvxx/verb.hpp>
 #include <string_view>
 

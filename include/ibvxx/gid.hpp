@@ -15,7 +15,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 /// One slot of a GID table. An empty slot is ENODATA (kernel: no entry at that index).
 [[nodiscard]] inline result<ibv_gid_entry> query_gid_ex(ref<ibv_context> context, int port,
                                                         int index) noexcept {
-  if (!context.get()) return impl::null_argument(verb::query_gid_ex, "context");
+  if (!context.get()) return detail::null_argument(verb::query_gid_ex, "context");
   error e(verb::query_gid_ex, EINVAL);
   e.on(context.get()).explain("port %d, index %d", port, index);
   if (port < 1 || index < 0) return failure(e);
@@ -33,7 +33,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 /// gid_tbl_len.
 [[nodiscard]] inline result<std::size_t> query_gid_table(
     ref<ibv_context> context, std::span<ibv_gid_entry> entries) noexcept {
-  if (!context.get()) return impl::null_argument(verb::query_gid_table, "context");
+  if (!context.get()) return detail::null_argument(verb::query_gid_table, "context");
   const ssize_t count = ::ibv_query_gid_table(context.get(), entries.data(), entries.size(), 0);
   if (count >= 0) [[likely]]
     return static_cast<std::size_t>(count);
@@ -42,7 +42,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
                      .explain("room for %zu", entries.size()));
 }
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// The non-empty GIDs of every port, whose tables have `slots` in all. Allocates. No slot at all is
 /// an answer, not an error: mlx5 representors have none (Linux, mlx5_ib_rep_query_port), and the
@@ -57,18 +59,20 @@ namespace impl {
   return entries;
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// The GID in one slot, and nothing about it. An empty slot is ENODATA: ibv_query_gid itself
 /// answers 0 there, with a GID of zeros and a stale errno (rdma-core 44), so the value decides.
 [[nodiscard]] inline result<ibv_gid> query_gid(ref<ibv_context> context, int port,
                                                int index) noexcept {
-  if (!context.get()) return impl::null_argument(verb::query_gid, "context");
-  if (auto valid = impl::check_port(verb::query_gid, context.get(), port); !valid)
+  if (!context.get()) return detail::null_argument(verb::query_gid, "context");
+  if (auto valid = detail::check_port(verb::query_gid, context.get(), port); !valid)
     return failure(valid.error());
   if (index < 0)
     return failure(
-        impl::refusal(verb::query_gid, context.get()).explain("index %d is negative", index));
+        detail::refusal(verb::query_gid, context.get()).explain("index %d is negative", index));
   static constexpr std::uint8_t zero[16] = {};
   ibv_gid gid{};
   errno = 0;

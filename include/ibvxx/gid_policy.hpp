@@ -18,25 +18,18 @@
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// What entries are compared by.
-enum class gid_criterion : std::uint8_t { family, type, network_device };
-
-[[nodiscard]] constexpr const char* name(gid_criterion criterion) noexcept {
-  constexpr const char* names[] = {"family", "type", "network device"};
-  const auto i = static_cast<std::size_t>(criterion);
-  return i < std::size(names) ? names[i] : "?";
-}
-
 /// Whether an entry should belong to a network device.
 enum class network_device_need : std::uint8_t { indifferent, preferred, required };
 
-/// Which GIDs of a RoCE port may be used, and which are preferred. By default link-local addresses,
-/// which reach no further than the link, come last whatever else holds; RoCE v2, which is routed,
-/// before others; then entries with a network device before those without.
+/// Which GIDs of a RoCE port may be used, and which are preferred.
 ///
-/// Ranks compare: the lower one is preferred, equal ones make no difference, and `refused` rules
-/// out. The criteria decide in `order`; what is equal by all of them goes by index, lowest first.
-/// On InfiniBand, where the table is the subnet manager's, only the index counts.
+/// A lower rank is preferred, equal ranks make no difference, and `refused` excludes the entry.
+/// Entries are compared by the rank of their family, then of their type, then by their network
+/// device, then by index, lowest first. On InfiniBand, where the subnet manager fills the table,
+/// only the index counts.
+///
+/// The defaults put link-local addresses, which routers do not forward, last; RoCE v2, which is
+/// routed, before other types; entries with a network device before those without.
 struct gid_policy {
   static constexpr std::uint8_t refused = 255;
 
@@ -50,10 +43,8 @@ struct gid_policy {
   type_ranks types{};
   family_ranks families{};
   network_device_need network_device = network_device_need::preferred;
-  std::array<gid_criterion, 3> order{gid_criterion::family, gid_criterion::type,
-                                     gid_criterion::network_device};
-  /// Names of network devices whose entries are ruled out; with a '*' at the end, every name that
-  /// begins so: "docker*".
+  /// Names of network devices whose entries are excluded. A name that ends in '*' is a prefix:
+  /// "docker*".
   std::vector<std::string> excluded_devices{};
 };
 
@@ -72,23 +63,18 @@ struct gid_candidate {
   /// For people: "chosen: global RoCE v2 on eth0", "behind index 3 by type: RoCE v1", "refused:
   /// network device docker0 matches docker*".
   fixed_text<88> reason{};
-  std::array<std::uint8_t, 3> ranks{};  ///< what it was compared by, in the policy's order
+  std::array<std::uint8_t, 3> ranks{};  ///< of its family, type and network device
 
   [[nodiscard]] bool usable() const noexcept { return rank != unusable; }
 };
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// Refuses a policy that means nothing, naming the field.
 [[nodiscard]] inline result<void> check_policy(const gid_policy& policy) noexcept {
   error e(verb::none, EINVAL);
-  for (std::size_t i = 0; i < policy.order.size(); ++i) {
-    if (policy.order[i] > gid_criterion::network_device)
-      return failure(e.explain("gid_policy.order[%zu] is no gid_criterion", i));
-    for (std::size_t j = 0; j < i; ++j)
-      if (policy.order[j] == policy.order[i])
-        return failure(e.explain("gid_policy.order has %s twice", ibvxx::name(policy.order[i])));
-  }
   if (policy.network_device > network_device_need::required)
     return failure(e.explain("gid_policy.network_device is no network_device_need"));
   for (std::size_t i = 0; i < policy.excluded_devices.size(); ++i)
@@ -123,59 +109,56 @@ namespace impl {
   return gid_policy::refused;
 }
 
-/// What an entry is by one criterion, in words.
-inline void describe_by(fixed_text<88>& text, const gid_candidate& candidate,
-                        gid_criterion criterion) noexcept {
+[[nodiscard]] inline std::uint8_t device_rank(const gid_policy& policy, unsigned ifindex) noexcept {
+  if (ifindex != 0 || policy.network_device == network_device_need::indifferent) return 0;
+  return policy.network_device == network_device_need::required ? gid_policy::refused : 1;
+}
+
+/// The criteria, in the order in which they are compared: the indices of gid_candidate::ranks.
+enum gid_criterion : std::uint8_t { by_family, by_type, by_network_device };
+inline constexpr const char* gid_criterion_names[] = {"family", "type", "network device"};
+
+/// Appends the candidate's value of one criterion, for example "RoCE v1".
+inline void append_value(fixed_text<88>& text, const gid_candidate& candidate,
+                         std::size_t criterion) noexcept {
   switch (criterion) {
-    case gid_criterion::family:
+    case by_family:
       text.append(ibvxx::name(family(candidate.entry.gid)));
       break;
-    case gid_criterion::type:
+    case by_type:
       text.append(gid_type_name(candidate.entry.gid_type));
       break;
-    case gid_criterion::network_device:
+    default:
       if (candidate.entry.ndev_ifindex == 0)
         text.append("none");
       else if (candidate.device.empty())
         text.print("interface %u", candidate.entry.ndev_ifindex);
       else
         text.append(candidate.device);
-      break;
   }
 }
 
-/// Fills in everything but `rank` and the reason of those that may be used: an empty reason means
+/// Sets everything but `rank`. `reason` is set for an excluded entry only; an empty reason means
 /// usable.
 inline void assess(gid_candidate& candidate, const gid_policy& policy, bool infiniband,
                    network_device_namer namer) noexcept {
   const detail::errno_guard keep;
-  if (candidate.entry.ndev_ifindex != 0) {
+  const ibv_gid_entry& entry = candidate.entry;
+  if (entry.ndev_ifindex != 0) {
     char found[IF_NAMESIZE] = {};
-    if (namer(candidate.entry.ndev_ifindex, found))
+    if (namer(entry.ndev_ifindex, found))
       candidate.device = fixed_text<IF_NAMESIZE>({found, ::strnlen(found, sizeof found)});
   }
   if (infiniband) return;
-  for (std::size_t i = 0; i < policy.order.size(); ++i) {
-    std::uint8_t& rank = candidate.ranks[i];
-    switch (policy.order[i]) {
-      case gid_criterion::family:
-        rank = family_rank(policy, family(candidate.entry.gid));
-        break;
-      case gid_criterion::type:
-        rank = type_rank(policy, candidate.entry.gid_type);
-        break;
-      case gid_criterion::network_device:
-        if (candidate.entry.ndev_ifindex == 0 &&
-            policy.network_device != network_device_need::indifferent)
-          rank = policy.network_device == network_device_need::required ? gid_policy::refused : 1;
-        break;
-    }
-    if (rank == gid_policy::refused && candidate.reason.empty()) {
-      candidate.reason.print("refused: %s ", ibvxx::name(policy.order[i]));
-      describe_by(candidate.reason, candidate, policy.order[i]);
-    }
+  candidate.ranks = {family_rank(policy, family(entry.gid)), type_rank(policy, entry.gid_type),
+                     device_rank(policy, entry.ndev_ifindex)};
+  for (std::size_t i = 0; i < candidate.ranks.size(); ++i) {
+    if (candidate.ranks[i] != gid_policy::refused) continue;
+    candidate.reason.print("refused: %s ", gid_criterion_names[i]);
+    append_value(candidate.reason, candidate, i);
+    return;
   }
-  if (candidate.device.empty() || !candidate.reason.empty()) return;
+  if (candidate.device.empty()) return;
   for (const std::string& pattern : policy.excluded_devices)
     if (matches_device(pattern, candidate.device)) {
       candidate.reason.append("refused: network device ").append(candidate.device);
@@ -190,9 +173,9 @@ inline void assess(gid_candidate& candidate, const gid_policy& policy, bool infi
   return a.entry.gid_index < b.entry.gid_index;
 }
 
-/// The reason of one that may be used; `winner` is null for the winner itself.
+/// Sets the reason of a usable candidate; `winner` is null for the winner itself.
 inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
-                         const gid_policy& policy, bool infiniband) noexcept {
+                         bool infiniband) noexcept {
   fixed_text<88>& reason = candidate.reason;
   if (!winner && infiniband) {
     reason.append("chosen: first entry of an InfiniBand port");
@@ -202,13 +185,13 @@ inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
     if (candidate.entry.ndev_ifindex == 0)
       reason.append("no network device");
     else
-      describe_by(reason, candidate, gid_criterion::network_device);
+      append_value(reason, candidate, by_network_device);
   } else {
     reason.print("behind index %u by ", winner->entry.gid_index);
-    for (std::size_t i = 0; i < policy.order.size(); ++i) {
+    for (std::size_t i = 0; i < candidate.ranks.size(); ++i) {
       if (candidate.ranks[i] == winner->ranks[i]) continue;
-      reason.append(ibvxx::name(policy.order[i])).append(": ");
-      describe_by(reason, candidate, policy.order[i]);
+      reason.append(gid_criterion_names[i]).append(": ");
+      append_value(reason, candidate, i);
       return;
     }
     reason.append("index");
@@ -220,7 +203,9 @@ inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
          family(entry.gid) != gid_family::none;
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Looks at every non-empty entry of `port` among `entries` and writes them to `out`, best first,
 /// those that are ruled out last; returns how many there were. The first is the choice if it is
@@ -230,14 +215,14 @@ inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
 [[nodiscard]] inline result<std::size_t> rank_gids(
     std::span<const ibv_gid_entry> entries, int port, bool infiniband, const gid_policy& policy,
     std::span<gid_candidate> out, network_device_namer namer = &::if_indextoname) noexcept {
-  if (auto valid = impl::check_policy(policy); !valid) return failure(valid.error());
+  if (auto valid = detail::check_policy(policy); !valid) return failure(valid.error());
   std::size_t count = 0;
   for (const ibv_gid_entry& entry : entries)
-    if (impl::is_candidate(entry, port)) {
+    if (detail::is_candidate(entry, port)) {
       if (count < out.size()) {
         out[count] = {};
         out[count].entry = entry;
-        impl::assess(out[count], policy, infiniband, namer);
+        detail::assess(out[count], policy, infiniband, namer);
       }
       ++count;
     }
@@ -245,10 +230,10 @@ inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
     return failure(error(verb::none, EINVAL)
                        .explain("room for %zu candidates, %zu needed", out.size(), count));
   const auto ranked = out.first(count);
-  std::sort(ranked.begin(), ranked.end(), impl::better);
+  std::sort(ranked.begin(), ranked.end(), detail::better);
   for (std::size_t i = 0; i < count && ranked[i].reason.empty(); ++i) {
     ranked[i].rank = static_cast<int>(i);
-    impl::explain_rank(ranked[i], i == 0 ? nullptr : &ranked[0], policy, infiniband);
+    detail::explain_rank(ranked[i], i == 0 ? nullptr : &ranked[0], infiniband);
   }
   return count;
 }
@@ -257,9 +242,9 @@ inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
 [[nodiscard]] inline result<std::vector<gid_candidate>> rank_gids(
     std::span<const ibv_gid_entry> entries, int port, bool infiniband,
     const gid_policy& policy = {}, network_device_namer namer = &::if_indextoname) noexcept {
-  return impl::catching_bad_alloc([&]() -> result<std::vector<gid_candidate>> {
+  return detail::catching_bad_alloc([&]() -> result<std::vector<gid_candidate>> {
     const auto wanted = std::count_if(entries.begin(), entries.end(), [port](const auto& entry) {
-      return impl::is_candidate(entry, port);
+      return detail::is_candidate(entry, port);
     });
     std::vector<gid_candidate> candidates(static_cast<std::size_t>(wanted));
     auto count = rank_gids(entries, port, infiniband, policy, candidates, namer);
@@ -274,19 +259,19 @@ inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
 [[nodiscard]] inline result<gid_candidate> choose_gid(
     std::span<const ibv_gid_entry> entries, int port, bool infiniband,
     const gid_policy& policy = {}, network_device_namer namer = &::if_indextoname) noexcept {
-  if (auto valid = impl::check_policy(policy); !valid) return failure(valid.error());
+  if (auto valid = detail::check_policy(policy); !valid) return failure(valid.error());
   gid_candidate best;
   std::size_t looked_at = 0;
   for (const ibv_gid_entry& entry : entries) {
-    if (!impl::is_candidate(entry, port)) continue;
+    if (!detail::is_candidate(entry, port)) continue;
     gid_candidate candidate;
     candidate.entry = entry;
-    impl::assess(candidate, policy, infiniband, namer);
-    if (looked_at++ == 0 || impl::better(candidate, best)) best = candidate;
+    detail::assess(candidate, policy, infiniband, namer);
+    if (looked_at++ == 0 || detail::better(candidate, best)) best = candidate;
   }
   if (looked_at != 0 && best.reason.empty()) {
     best.rank = 0;
-    impl::explain_rank(best, nullptr, policy, infiniband);
+    detail::explain_rank(best, nullptr, infiniband);
     return best;
   }
   error e(verb::query_gid_table, ENODATA);

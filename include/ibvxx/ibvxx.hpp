@@ -1,45 +1,52 @@
-// All of ibvxx but what needs another library (format.hpp; std_format.hpp is its like for
-// std::format), exceptions (or_throw.hpp) or the shim (shim.hpp).
+// The toolkit, in the order in which a newcomer meets it. Not here: format.hpp and std_format.hpp
+// (texts for fmt and std::format), or_throw.hpp (exceptions), and shim.hpp (tests without
+// hardware).
 #pragma once
 
-#include <ibvxx/address.hpp>
-#include <ibvxx/checks.hpp>
-#include <ibvxx/completion.hpp>
-#include <ibvxx/completion_status.hpp>
+// Errors: what a verb that failed reports.
+#include <ibvxx/error.hpp>
+#include <ibvxx/result.hpp>
+#include <ibvxx/teardown.hpp>
+#include <ibvxx/verb.hpp>
+
+// The context: all objects of a device, opened completely or not at all.
 #include <ibvxx/context.hpp>
 #include <ibvxx/context_config.hpp>
-#include <ibvxx/context_open.hpp>
-#include <ibvxx/context_resources.hpp>
 #include <ibvxx/context_state.hpp>
-#include <ibvxx/cq_waiter.hpp>
+
+// Or owners, one at a time: devices, domains, memory.
 #include <ibvxx/device.hpp>
 #include <ibvxx/device_memory.hpp>
 #include <ibvxx/device_name.hpp>
 #include <ibvxx/dmabuf.hpp>
 #include <ibvxx/domain.hpp>
-#include <ibvxx/error.hpp>
-#include <ibvxx/events.hpp>
 #include <ibvxx/fd.hpp>
-#include <ibvxx/flow.hpp>
-#include <ibvxx/gid.hpp>
-#include <ibvxx/gid_policy.hpp>
 #include <ibvxx/handle.hpp>
-#include <ibvxx/hints.hpp>
 #include <ibvxx/memory.hpp>
-#include <ibvxx/memory_registry.hpp>
 #include <ibvxx/memory_window.hpp>
-#include <ibvxx/optional_verbs.hpp>
-#include <ibvxx/owner_registry.hpp>
+
+// Completions and events.
+#include <ibvxx/completion.hpp>
+#include <ibvxx/completion_status.hpp>
+#include <ibvxx/cq_waiter.hpp>
+#include <ibvxx/events.hpp>
+
+// Queue pairs: creating, connecting, posting, receiving.
 #include <ibvxx/posting.hpp>
 #include <ibvxx/qp_address.hpp>
 #include <ibvxx/qp_modify.hpp>
-#include <ibvxx/qp_registry.hpp>
 #include <ibvxx/qp_steps.hpp>
 #include <ibvxx/qp_transition.hpp>
 #include <ibvxx/queue_pair.hpp>
 #include <ibvxx/receive.hpp>
-#include <ibvxx/result.hpp>
-#include <ibvxx/teardown.hpp>
+
+// Addresses, GIDs and flows.
+#include <ibvxx/address.hpp>
+#include <ibvxx/flow.hpp>
+#include <ibvxx/gid.hpp>
+#include <ibvxx/gid_policy.hpp>
+
+// Short texts, verbs newer than rdma-core 44, the version.
+#include <ibvxx/optional_verbs.hpp>
 #include <ibvxx/text.hpp>
-#include <ibvxx/verb.hpp>
 #include <ibvxx/version.hpp>

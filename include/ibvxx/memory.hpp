@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
+#include <ibvxx/detail/hints.hpp>
 #include <ibvxx/handle.hpp>
-#include <ibvxx/hints.hpp>
 #include <span>
 #include <type_traits>
 
@@ -23,7 +23,9 @@ struct mr_deleter : object_deleter<mr_deleter, ibv_mr, verb::dereg_mr> {
 /// under way makes them fail.
 using unique_mr = unique_handle<ibv_mr*, mr_deleter>;
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// The access bits that this toolkit lets through: all that verbs.h of rdma-core 44 defines, the
 /// two FLUSH bits that came later, and the range that providers may ignore.
@@ -93,17 +95,19 @@ inline constexpr unsigned known_access = 0x3ffU | IBV_ACCESS_OPTIONAL_RANGE;
     e.explain("; iova and %s differ within the page", begin_name);
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Registers `length` bytes at `address`; `access` is a set of ibv_access_flags.
 /// Errors: EINVAL naming the argument, ENOMEM (locked-memory limit, or a port that is not active:
 /// the message says both), EFAULT (no such memory, or LOCAL_WRITE on read-only pages).
 [[nodiscard]] inline result<unique_mr> reg_mr(ref<ibv_pd> pd, void* address, std::size_t length,
                                               int access) noexcept {
-  if (!pd.get()) return impl::null_argument(verb::reg_mr, "pd");
-  if (auto valid = impl::check_region(verb::reg_mr, pd->context, address, length, access); !valid)
+  if (!pd.get()) return detail::null_argument(verb::reg_mr, "pd");
+  if (auto valid = detail::check_region(verb::reg_mr, pd->context, address, length, access); !valid)
     return failure(valid.error());
-  if (unique_mr mr{impl::reg_mr_unchecked(pd.get(), address, length, access)}) [[likely]]
+  if (unique_mr mr{detail::reg_mr_unchecked(pd.get(), address, length, access)}) [[likely]]
     return mr;
   error e(verb::reg_mr, errno);
   e.on(pd->context)
@@ -126,12 +130,12 @@ template <class T, std::size_t Extent>
                                                    std::size_t length, std::uint64_t iova,
                                                    int access) noexcept {
   constexpr verb call = verb::reg_mr_iova;
-  if (!pd.get()) return impl::null_argument(call, "pd");
-  if (auto valid = impl::check_region(call, pd->context, address, length, access); !valid)
+  if (!pd.get()) return detail::null_argument(call, "pd");
+  if (auto valid = detail::check_region(call, pd->context, address, length, access); !valid)
     return failure(valid.error());
-  if (auto valid = impl::check_extent(call, pd->context, "iova", iova, length); !valid)
+  if (auto valid = detail::check_extent(call, pd->context, "iova", iova, length); !valid)
     return failure(valid.error());
-  auto mr = impl::obtain<unique_mr>(call, pd->context, [&]() noexcept {
+  auto mr = detail::obtain<unique_mr>(call, pd->context, [&]() noexcept {
     // As in reg_mr_unchecked: what the macro ibv_reg_mr_iova comes to for a value not constant.
     return ::ibv_reg_mr_iova2(pd.get(), address, length, iova, static_cast<unsigned>(access));
   });
@@ -139,7 +143,7 @@ template <class T, std::size_t Extent>
     error& e = mr.error();
     e.explain("%zu bytes at %p, iova 0x%llx, access 0x%x", length, address,
               static_cast<unsigned long long>(iova), static_cast<unsigned>(access));
-    impl::explain_page_offset(e, iova, reinterpret_cast<std::uintptr_t>(address), "address");
+    detail::explain_page_offset(e, iova, reinterpret_cast<std::uintptr_t>(address), "address");
     if (e.code() == ENOMEM) detail::explain_no_memory(e, pd->context);
   }
   return mr;
@@ -148,9 +152,9 @@ template <class T, std::size_t Extent>
 /// A region that reads as zeros and swallows what is written to it, for the parts of a scatter list
 /// that do not matter. It has an lkey only.
 [[nodiscard]] inline result<unique_mr> alloc_null_mr(ref<ibv_pd> pd) noexcept {
-  if (!pd.get()) return impl::null_argument(verb::alloc_null_mr, "pd");
-  return impl::obtain<unique_mr>(verb::alloc_null_mr, pd->context,
-                                 [&]() noexcept { return ::ibv_alloc_null_mr(pd.get()); });
+  if (!pd.get()) return detail::null_argument(verb::alloc_null_mr, "pd");
+  return detail::obtain<unique_mr>(verb::alloc_null_mr, pd->context,
+                                   [&]() noexcept { return ::ibv_alloc_null_mr(pd.get()); });
 }
 
 struct imported_mr_deleter : object_deleter<imported_mr_deleter, ibv_mr, verb::unimport_mr> {
@@ -168,8 +172,8 @@ using unique_imported_mr = unique_handle<ibv_mr*, imported_mr_deleter>;
 /// domain from import_pd.
 [[nodiscard]] inline result<unique_imported_mr> import_mr(ref<ibv_pd> pd,
                                                           std::uint32_t mr_handle) noexcept {
-  if (!pd.get()) return impl::null_argument(verb::import_mr, "pd");
-  auto mr = impl::obtain<unique_imported_mr>(verb::import_mr, pd->context, [&]() noexcept {
+  if (!pd.get()) return detail::null_argument(verb::import_mr, "pd");
+  auto mr = detail::obtain<unique_imported_mr>(verb::import_mr, pd->context, [&]() noexcept {
     return ::ibv_import_mr(pd.get(), mr_handle);
   });
   if (!mr) mr.error().explain("mr_handle %u", mr_handle);
@@ -195,21 +199,21 @@ enum class rereg_mr_left : std::uint8_t {
                                            rereg_mr_left* left = nullptr) noexcept {
   constexpr verb call = verb::rereg_mr;
   if (left) *left = rereg_mr_left::old_region;
-  if (!mr.get()) return impl::null_argument(call, "mr");
+  if (!mr.get()) return detail::null_argument(call, "mr");
   const auto bits = static_cast<unsigned>(flags);
   if (bits == 0 || (bits & ~static_cast<unsigned>(IBV_REREG_MR_FLAGS_SUPPORTED)) != 0)
     return failure(
-        impl::refusal(call, mr->context)
+        detail::refusal(call, mr->context)
             .explain("flags 0x%x is not a set out of 0x%x", bits, IBV_REREG_MR_FLAGS_SUPPORTED));
   if ((bits & IBV_REREG_MR_CHANGE_PD) != 0 && !pd)
-    return impl::null_argument(call, mr->context, "pd");
+    return detail::null_argument(call, mr->context, "pd");
   if ((bits & IBV_REREG_MR_CHANGE_ACCESS) == 0 && access != 0)
     return failure(
-        impl::refusal(call, mr->context)
+        detail::refusal(call, mr->context)
             .explain("access 0x%x without CHANGE_ACCESS in flags", static_cast<unsigned>(access)));
-  if (auto valid = impl::check_access(call, mr->context, access); !valid) return valid;
+  if (auto valid = detail::check_access(call, mr->context, access); !valid) return valid;
   if ((bits & IBV_REREG_MR_CHANGE_TRANSLATION) != 0) {
-    if (auto valid = impl::check_region(call, mr->context, address, length, 0); !valid)
+    if (auto valid = detail::check_region(call, mr->context, address, length, 0); !valid)
       return valid;
   }
 
@@ -254,13 +258,14 @@ enum class rereg_mr_left : std::uint8_t {
 [[nodiscard]] inline result<void> advise_mr(ref<ibv_pd> pd, ibv_advise_mr_advice advice,
                                             std::uint32_t flags,
                                             std::span<ibv_sge> ranges) noexcept {
-  if (!pd.get()) return impl::null_argument(verb::advise_mr, "pd");
-  if (auto valid = impl::check_count(verb::advise_mr, pd->context, "ranges", ranges.size()); !valid)
+  if (!pd.get()) return detail::null_argument(verb::advise_mr, "pd");
+  if (auto valid = detail::check_count(verb::advise_mr, pd->context, "ranges", ranges.size());
+      !valid)
     return valid;
-  auto done = impl::check(verb::advise_mr,
-                          ::ibv_advise_mr(pd.get(), advice, flags, ranges.data(),
-                                          static_cast<std::uint32_t>(ranges.size())),
-                          pd->context);
+  auto done = detail::check(verb::advise_mr,
+                            ::ibv_advise_mr(pd.get(), advice, flags, ranges.data(),
+                                            static_cast<std::uint32_t>(ranges.size())),
+                            pd->context);
   if (!done)
     done.error().explain("advice %d, flags 0x%x, %zu range(s)", static_cast<int>(advice), flags,
                          ranges.size());

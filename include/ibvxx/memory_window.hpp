@@ -3,7 +3,7 @@
 
 #include <infiniband/verbs.h>
 
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
 #include <ibvxx/handle.hpp>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
@@ -23,9 +23,9 @@ using unique_mw = unique_handle<ibv_mw*, mw_deleter>;
 /// A window that is not bound yet; `type` is IBV_MW_TYPE_1 or IBV_MW_TYPE_2. The device
 /// capabilities (IBV_DEVICE_MEM_WINDOW, ..._TYPE_2A, ..._TYPE_2B) say which there are.
 [[nodiscard]] inline result<unique_mw> alloc_mw(ref<ibv_pd> pd, ibv_mw_type type) noexcept {
-  if (!pd.get()) return impl::null_argument(verb::alloc_mw, "pd");
-  auto mw = impl::obtain<unique_mw>(verb::alloc_mw, pd->context,
-                                    [&]() noexcept { return ::ibv_alloc_mw(pd.get(), type); });
+  if (!pd.get()) return detail::null_argument(verb::alloc_mw, "pd");
+  auto mw = detail::obtain<unique_mw>(verb::alloc_mw, pd->context,
+                                      [&]() noexcept { return ::ibv_alloc_mw(pd.get(), type); });
   if (!mw) mw.error().explain("type %d", static_cast<int>(type));
   return mw;
 }
@@ -38,17 +38,17 @@ using unique_mw = unique_handle<ibv_mw*, mw_deleter>;
 [[nodiscard]] inline result<void> bind_mw(ref<ibv_qp> qp, ref<ibv_mw> mw,
                                           ibv_mw_bind request) noexcept {
   constexpr verb call = verb::bind_mw;
-  if (!qp.get()) return impl::null_argument(call, "qp");
-  if (!mw.get()) return impl::null_argument(call, "mw");
+  if (!qp.get()) return detail::null_argument(call, "qp");
+  if (!mw.get()) return detail::null_argument(call, "mw");
   const ibv_mw_bind_info& info = request.bind_info;
   if (mw->type != IBV_MW_TYPE_1)
-    return failure(impl::refusal(call, mw->context)
+    return failure(detail::refusal(call, mw->context)
                        .explain("mw is of type %d: only type 1 is bound by this call",
                                 static_cast<int>(mw->type)));
   if (!info.mr && (info.addr != 0 || info.length != 0))
-    return impl::null_argument(call, mw->context, "request.bind_info.mr");
+    return detail::null_argument(call, mw->context, "request.bind_info.mr");
   if (!mw->context->ops.bind_mw) return failure(error(call, EOPNOTSUPP).on(mw->context));
-  auto done = impl::check(call, ::ibv_bind_mw(qp.get(), mw.get(), &request), mw->context);
+  auto done = detail::check(call, ::ibv_bind_mw(qp.get(), mw.get(), &request), mw->context);
   if (!done) {
     error& e = done.error();
     if (e.code() == EPERM && info.mr && info.mr->pd != mw->pd)

@@ -17,7 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
 #include <ibvxx/dmabuf.hpp>
 #include <ibvxx/fd.hpp>
 #include <ibvxx/handle.hpp>
@@ -38,8 +38,8 @@ using unique_dmah = unique_handle<ibv_dmah*, dmah_deleter>;
 /// A DMA handle; comp_mask says which of `attributes` count. EOPNOTSUPP from most providers.
 [[nodiscard]] inline result<unique_dmah> alloc_dmah(ref<ibv_context> context,
                                                     ibv_dmah_init_attr attributes) noexcept {
-  if (!context.get()) return impl::null_argument(verb::alloc_dmah, "context");
-  auto dmah = impl::obtain<unique_dmah>(verb::alloc_dmah, context.get(), [&]() noexcept {
+  if (!context.get()) return detail::null_argument(verb::alloc_dmah, "context");
+  auto dmah = detail::obtain<unique_dmah>(verb::alloc_dmah, context.get(), [&]() noexcept {
     return ::ibv_alloc_dmah(context.get(), &attributes);
   });
   if (!dmah)
@@ -57,29 +57,29 @@ using unique_dmah = unique_handle<ibv_dmah*, dmah_deleter>;
 [[nodiscard]] inline result<unique_mr> reg_mr_ex(ref<ibv_pd> pd,
                                                  ibv_mr_init_attr attributes) noexcept {
   constexpr verb call = verb::reg_mr_ex;
-  if (!pd.get()) return impl::null_argument(call, "pd");
+  if (!pd.get()) return detail::null_argument(call, "pd");
   const std::uint64_t mask = attributes.comp_mask;
   const bool by_address = (mask & IBV_REG_MR_MASK_ADDR) != 0;
   const bool by_descriptor = (mask & IBV_REG_MR_MASK_FD) != 0;
   if (by_address == by_descriptor)
-    return failure(impl::refusal(call, pd->context)
+    return failure(detail::refusal(call, pd->context)
                        .explain("attributes.comp_mask 0x%llx needs exactly one of ADDR and FD",
                                 static_cast<unsigned long long>(mask)));
   if (by_descriptor && attributes.fd < 0)
     return failure(
-        impl::refusal(call, pd->context).explain("attributes.fd %d is negative", attributes.fd));
+        detail::refusal(call, pd->context).explain("attributes.fd %d is negative", attributes.fd));
   if ((mask & IBV_REG_MR_MASK_DMAH) != 0 && !attributes.dmah)
-    return impl::null_argument(call, pd->context, "attributes.dmah");
+    return detail::null_argument(call, pd->context, "attributes.dmah");
 #if defined(IBVXX_HAVE_BUF) && IBVXX_HAVE_BUF
   if ((mask & IBV_REG_MR_MASK_BUF) != 0 && !attributes.buf)
-    return impl::null_argument(call, pd->context, "attributes.buf");
+    return detail::null_argument(call, pd->context, "attributes.buf");
 #endif
-  if (auto valid = by_address ? impl::check_region(call, pd->context, attributes.addr,
-                                                   attributes.length, attributes.access)
-                              : impl::check_access(call, pd->context, attributes.access);
+  if (auto valid = by_address ? detail::check_region(call, pd->context, attributes.addr,
+                                                     attributes.length, attributes.access)
+                              : detail::check_access(call, pd->context, attributes.access);
       !valid)
     return failure(valid.error());
-  auto mr = impl::obtain<unique_mr>(
+  auto mr = detail::obtain<unique_mr>(
       call, pd->context, [&]() noexcept { return ::ibv_reg_mr_ex(pd.get(), &attributes); });
   if (!mr) {
     mr.error().explain("%zu bytes, access 0x%x, comp_mask 0x%llx", attributes.length,
@@ -97,7 +97,7 @@ using unique_dmah = unique_handle<ibv_dmah*, dmah_deleter>;
 /// Device memory as a DMA buffer: a descriptor of its own, for other devices to register
 /// (reg_dmabuf_mr) or map.
 [[nodiscard]] inline result<unique_fd> dm_export_dmabuf_fd(ref<ibv_dm> dm) noexcept {
-  if (!dm.get()) return impl::null_argument(verb::dm_export_dmabuf_fd, "dm");
+  if (!dm.get()) return detail::null_argument(verb::dm_export_dmabuf_fd, "dm");
   errno = 0;
   const int fd = ::ibv_dm_export_dmabuf_fd(dm.get());
   if (fd >= 0) [[likely]]
@@ -113,9 +113,9 @@ using unique_dmah = unique_handle<ibv_dmah*, dmah_deleter>;
 [[nodiscard]] inline result<std::uint64_t> query_port_speed(ref<ibv_context> context,
                                                             int port) noexcept {
   constexpr verb call = verb::query_port_speed;
-  if (!context.get()) return impl::null_argument(call, "context");
+  if (!context.get()) return detail::null_argument(call, "context");
   if (port < 1)
-    return failure(impl::refusal(call, context.get()).explain("port %d is below 1", port));
+    return failure(detail::refusal(call, context.get()).explain("port %d is below 1", port));
   std::uint64_t speed = 0;
   const int code = ::ibv_query_port_speed(context.get(), static_cast<std::uint32_t>(port), &speed);
   if (code == 0) [[likely]]
@@ -155,10 +155,10 @@ struct allocated_buf {
 /// Allocates `size` bytes in the way that the provider chooses for `pd`.
 [[nodiscard]] inline result<allocated_buf> alloc_buf(ref<ibv_pd> pd, std::size_t size) noexcept {
   constexpr verb call = verb::alloc_buf;
-  if (!pd.get()) return impl::null_argument(call, "pd");
+  if (!pd.get()) return detail::null_argument(call, "pd");
   if (size == 0)
     return failure(
-        impl::refusal(call, pd->context).explain("size is 0: at least 1 byte is needed"));
+        detail::refusal(call, pd->context).explain("size is 0: at least 1 byte is needed"));
   ibv_buf* buf = nullptr;
   errno = 0;
   if (void* address = ::ibv_alloc_buf(pd.get(), size, &buf)) [[likely]]
@@ -171,11 +171,11 @@ struct allocated_buf {
 [[nodiscard]] inline result<unique_mr> reg_buf_mr(ref<ibv_pd> pd, ref<ibv_buf> buf, void* address,
                                                   std::size_t length, int access) noexcept {
   constexpr verb call = verb::reg_buf_mr;
-  if (!pd.get()) return impl::null_argument(call, "pd");
-  if (!buf.get()) return impl::null_argument(call, pd->context, "buf");
-  if (auto valid = impl::check_region(call, pd->context, address, length, access); !valid)
+  if (!pd.get()) return detail::null_argument(call, "pd");
+  if (!buf.get()) return detail::null_argument(call, pd->context, "buf");
+  if (auto valid = detail::check_region(call, pd->context, address, length, access); !valid)
     return failure(valid.error());
-  auto mr = impl::obtain<unique_mr>(call, pd->context, [&]() noexcept {
+  auto mr = detail::obtain<unique_mr>(call, pd->context, [&]() noexcept {
     return ::ibv_reg_buf_mr(pd.get(), buf.get(), address, length, access);
   });
   if (!mr)
@@ -190,7 +190,7 @@ struct allocated_buf {
 
 /// The buffer as a DMA buffer: a descriptor of its own. ENODATA where it is ordinary memory.
 [[nodiscard]] inline result<unique_fd> export_buf_dmabuf_fd(ref<ibv_buf> buf) noexcept {
-  if (!buf.get()) return impl::null_argument(verb::export_buf_dmabuf_fd, "buf");
+  if (!buf.get()) return detail::null_argument(verb::export_buf_dmabuf_fd, "buf");
   errno = 0;
   const int fd = ::ibv_export_buf_dmabuf_fd(buf.get());
   if (fd >= 0) [[likely]]
@@ -216,7 +216,7 @@ using unique_comp_cntr = unique_handle<ibv_comp_cntr*, comp_cntr_deleter>;
 /// How far the device's completion counters go.
 [[nodiscard]] inline result<ibv_comp_cntr_caps> query_comp_cntr_caps(
     ref<ibv_context> context) noexcept {
-  if (!context.get()) return impl::null_argument(verb::query_comp_cntr_caps, "context");
+  if (!context.get()) return detail::null_argument(verb::query_comp_cntr_caps, "context");
   ibv_comp_cntr_caps capabilities{};
   const int code = ::ibv_query_comp_cntr_caps(context.get(), &capabilities);
   if (code == 0) [[likely]]
@@ -228,8 +228,8 @@ using unique_comp_cntr = unique_handle<ibv_comp_cntr*, comp_cntr_deleter>;
 [[nodiscard]] inline result<unique_comp_cntr> create_comp_cntr(
     ref<ibv_context> context, ibv_comp_cntr_init_attr attributes = {}) noexcept {
   constexpr verb call = verb::create_comp_cntr;
-  if (!context.get()) return impl::null_argument(call, "context");
-  auto counter = impl::obtain<unique_comp_cntr>(call, context.get(), [&]() noexcept {
+  if (!context.get()) return detail::null_argument(call, "context");
+  auto counter = detail::obtain<unique_comp_cntr>(call, context.get(), [&]() noexcept {
     return ::ibv_create_comp_cntr(context.get(), &attributes);
   });
   if (!counter)
@@ -243,15 +243,17 @@ using unique_comp_cntr = unique_handle<ibv_comp_cntr*, comp_cntr_deleter>;
 [[nodiscard]] inline result<void> qp_attach_comp_cntr(
     ref<ibv_qp> qp, ref<ibv_comp_cntr> counter, ibv_qp_attach_comp_cntr_attr attributes) noexcept {
   constexpr verb call = verb::qp_attach_comp_cntr;
-  if (!qp.get()) return impl::null_argument(call, "qp");
-  if (!counter.get()) return impl::null_argument(call, qp->context, "counter");
-  auto done = impl::check(call, ::ibv_qp_attach_comp_cntr(qp.get(), counter.get(), &attributes),
-                          qp->context);
+  if (!qp.get()) return detail::null_argument(call, "qp");
+  if (!counter.get()) return detail::null_argument(call, qp->context, "counter");
+  auto done = detail::check(call, ::ibv_qp_attach_comp_cntr(qp.get(), counter.get(), &attributes),
+                            qp->context);
   if (!done) done.error().explain("QP 0x%x, op_mask 0x%x", qp->qp_num, attributes.op_mask);
   return done;
 }
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 template <class Call>
 [[nodiscard]] result<void> change_comp_cntr(verb call, ref<ibv_comp_cntr> counter,
@@ -271,13 +273,15 @@ template <class Call>
   return failure(error(call, code).on(counter->context));
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Sets the count of completions. Let it come to rest first: what is counted meanwhile may be lost,
 /// and a read may lag behind.
 [[nodiscard]] inline result<void> set_comp_cntr(ref<ibv_comp_cntr> counter,
                                                 std::uint64_t value) noexcept {
-  return impl::change_comp_cntr(verb::set_comp_cntr, counter, [&]() noexcept {
+  return detail::change_comp_cntr(verb::set_comp_cntr, counter, [&]() noexcept {
     return ::ibv_set_comp_cntr(counter.get(), value);
   });
 }
@@ -285,7 +289,7 @@ template <class Call>
 /// Sets the count of errors; as set_comp_cntr.
 [[nodiscard]] inline result<void> set_err_comp_cntr(ref<ibv_comp_cntr> counter,
                                                     std::uint64_t value) noexcept {
-  return impl::change_comp_cntr(verb::set_err_comp_cntr, counter, [&]() noexcept {
+  return detail::change_comp_cntr(verb::set_err_comp_cntr, counter, [&]() noexcept {
     return ::ibv_set_err_comp_cntr(counter.get(), value);
   });
 }
@@ -293,7 +297,7 @@ template <class Call>
 /// Adds to the count of completions. A read may lag behind.
 [[nodiscard]] inline result<void> inc_comp_cntr(ref<ibv_comp_cntr> counter,
                                                 std::uint64_t amount) noexcept {
-  return impl::change_comp_cntr(verb::inc_comp_cntr, counter, [&]() noexcept {
+  return detail::change_comp_cntr(verb::inc_comp_cntr, counter, [&]() noexcept {
     return ::ibv_inc_comp_cntr(counter.get(), amount);
   });
 }
@@ -301,21 +305,21 @@ template <class Call>
 /// Adds to the count of errors; as inc_comp_cntr.
 [[nodiscard]] inline result<void> inc_err_comp_cntr(ref<ibv_comp_cntr> counter,
                                                     std::uint64_t amount) noexcept {
-  return impl::change_comp_cntr(verb::inc_err_comp_cntr, counter, [&]() noexcept {
+  return detail::change_comp_cntr(verb::inc_err_comp_cntr, counter, [&]() noexcept {
     return ::ibv_inc_err_comp_cntr(counter.get(), amount);
   });
 }
 
 /// The count of completions.
 [[nodiscard]] inline result<std::uint64_t> read_comp_cntr(ref<ibv_comp_cntr> counter) noexcept {
-  return impl::read_count(verb::read_comp_cntr, counter, [&](std::uint64_t* value) noexcept {
+  return detail::read_count(verb::read_comp_cntr, counter, [&](std::uint64_t* value) noexcept {
     return ::ibv_read_comp_cntr(counter.get(), value);
   });
 }
 
 /// The count of errors.
 [[nodiscard]] inline result<std::uint64_t> read_err_comp_cntr(ref<ibv_comp_cntr> counter) noexcept {
-  return impl::read_count(verb::read_err_comp_cntr, counter, [&](std::uint64_t* value) noexcept {
+  return detail::read_count(verb::read_err_comp_cntr, counter, [&](std::uint64_t* value) noexcept {
     return ::ibv_read_err_comp_cntr(counter.get(), value);
   });
 }

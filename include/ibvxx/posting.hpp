@@ -9,9 +9,7 @@
 #include <ibvxx/handle.hpp>
 #include <ibvxx/qp_transition.hpp>
 
-namespace ibvxx::inline IBVXX_RESULT_KIND {
-
-namespace impl {
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// The error for a list of which `bad` was the first request not to be taken; null where the
 /// provider named none (the stand-ins for missing calls do not: rdma-core 44, dummy_ops.c). An
@@ -46,7 +44,9 @@ template <class Request>
                    qp_state_name(qp->state));
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Posts a list of requests to the send queue. On failure the requests before the bad one are
 /// posted; the error says which one that is, counting from 0, and `bad_wr`, if given, is set to it
@@ -60,7 +60,7 @@ template <class Request>
   if (code == 0) [[likely]]
     return {};
   if (bad_wr) *bad_wr = bad;
-  return failure(impl::bad_request(verb::post_send, code, qp.get(), list, bad));
+  return failure(detail::bad_request(verb::post_send, code, qp.get(), list, bad));
 }
 
 /// Posts a list of requests to the receive queue of a queue pair without an SRQ; as post_send.
@@ -71,7 +71,7 @@ template <class Request>
   if (code == 0) [[likely]]
     return {};
   if (bad_wr) *bad_wr = bad;
-  return failure(impl::bad_request(verb::post_recv, code, qp.get(), list, bad));
+  return failure(detail::bad_request(verb::post_recv, code, qp.get(), list, bad));
 }
 
 /// The other face of a queue pair, for building requests one call at a time (ibv_wr_send,
@@ -94,7 +94,7 @@ inline void wr_start(ref<ibv_qp_ex> qp) noexcept {
   if (code == 0) [[likely]]
     return {};
   return failure(
-      impl::bad_request<ibv_send_wr>(verb::wr_complete, code, &qp->qp_base, nullptr, nullptr));
+      detail::bad_request<ibv_send_wr>(verb::wr_complete, code, &qp->qp_base, nullptr, nullptr));
 }
 
 /// Closes the batch and drops its requests.

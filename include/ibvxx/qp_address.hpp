@@ -24,7 +24,9 @@ namespace ibvxx {
 /// Queue pair and packet sequence numbers have 24 bits.
 inline constexpr std::uint32_t max_24_bit = 0xffffff;
 
-inline namespace IBVXX_RESULT_KIND {
+}  // namespace ibvxx
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Where a queue pair is reached, and what its peer must know to connect to it.
 ///
@@ -78,7 +80,9 @@ struct qp_address {
   return {qp->qp_num, psn, port.lid, gid, port.active_mtu};
 }
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 [[nodiscard]] inline error bad_address() noexcept {
   return {verb::none, EINVAL};
@@ -136,10 +140,12 @@ namespace impl {
                                        detail::quotable(text).c_str()));
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 inline result<qp_address::bytes> qp_address::to_bytes() const noexcept {
-  if (auto valid = impl::check_address(*this); !valid) return failure(valid.error());
+  if (auto valid = detail::check_address(*this); !valid) return failure(valid.error());
   bytes out{};
   const auto put = [&out](std::size_t offset, std::uint32_t value, std::size_t size) {
     for (std::size_t i = size; i-- > 0; value >>= 8) out[offset + i] = std::byte(value & 0xff);
@@ -155,8 +161,8 @@ inline result<qp_address::bytes> qp_address::to_bytes() const noexcept {
 
 inline result<qp_address> qp_address::parse(std::span<const std::byte> from) noexcept {
   if (from.size() != byte_count)
-    return failure(impl::bad_address().explain("qp_address is %zu bytes long instead of %zu",
-                                               from.size(), byte_count));
+    return failure(detail::bad_address().explain("qp_address is %zu bytes long instead of %zu",
+                                                 from.size(), byte_count));
   const auto get = [&from](std::size_t offset, std::size_t size) {
     std::uint32_t value = 0;
     for (std::size_t i = 0; i < size; ++i)
@@ -165,23 +171,23 @@ inline result<qp_address> qp_address::parse(std::span<const std::byte> from) noe
   };
   if (get(0, 1) != version)
     return failure(
-        impl::bad_address().explain("qp_address.version %u is not %d", get(0, 1), version));
+        detail::bad_address().explain("qp_address.version %u is not %d", get(0, 1), version));
   // Checked before it becomes an enumerator: the byte may hold anything.
   if (get(1, 1) < IBV_MTU_256 || get(1, 1) > IBV_MTU_4096)
-    return failure(impl::bad_address().explain("qp_address.mtu %u is outside %d..%d", get(1, 1),
-                                               IBV_MTU_256, IBV_MTU_4096));
+    return failure(detail::bad_address().explain("qp_address.mtu %u is outside %d..%d", get(1, 1),
+                                                 IBV_MTU_256, IBV_MTU_4096));
   qp_address address{get(4, 4),
                      get(8, 4),
                      static_cast<std::uint16_t>(get(2, 2)),
                      {},
                      static_cast<ibv_mtu>(get(1, 1))};
   std::memcpy(address.gid.raw, &from[12], sizeof address.gid.raw);
-  if (auto valid = impl::check_address(address); !valid) return failure(valid.error());
+  if (auto valid = detail::check_address(address); !valid) return failure(valid.error());
   return address;
 }
 
 inline result<qp_address::text> qp_address::to_text() const noexcept {
-  if (auto valid = impl::check_address(*this); !valid) return failure(valid.error());
+  if (auto valid = detail::check_address(*this); !valid) return failure(valid.error());
   char gid_text[INET6_ADDRSTRLEN] = {};
   ::inet_ntop(AF_INET6, gid.raw, gid_text, sizeof gid_text);
   text out;
@@ -197,25 +203,23 @@ inline result<qp_address> qp_address::parse(std::string_view from) noexcept {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::size_t colon = rest.find(':');
     if (colon == rest.npos)
-      return failure(impl::bad_address().explain(
+      return failure(detail::bad_address().explain(
           "qp_address '%s' has no colon after %s: qpn:psn:lid:mtu:gid is wanted",
           detail::quotable(from).c_str(), names[i]));
     fields[i] = rest.substr(0, colon);
     rest.remove_prefix(colon + 1);
   }
-  const auto qpn = impl::address_number(names[0], fields[0], max_24_bit);
+  const auto qpn = detail::address_number(names[0], fields[0], max_24_bit);
   if (!qpn) return failure(qpn.error());
-  const auto psn = impl::address_number(names[1], fields[1], max_24_bit);
+  const auto psn = detail::address_number(names[1], fields[1], max_24_bit);
   if (!psn) return failure(psn.error());
-  const auto lid = impl::address_number(names[2], fields[2], 0xffff);
+  const auto lid = detail::address_number(names[2], fields[2], 0xffff);
   if (!lid) return failure(lid.error());
-  const auto mtu = impl::address_mtu(fields[3]);
+  const auto mtu = detail::address_mtu(fields[3]);
   if (!mtu) return failure(mtu.error());
-  const auto gid = impl::address_gid(rest);
+  const auto gid = detail::address_gid(rest);
   if (!gid) return failure(gid.error());
   return qp_address{*qpn, *psn, static_cast<std::uint16_t>(*lid), *gid, *mtu};
 }
 
-}  // namespace IBVXX_RESULT_KIND
-
-}  // namespace ibvxx
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND

@@ -4,14 +4,12 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <ibvxx/detail/hints.hpp>
 #include <ibvxx/handle.hpp>
-#include <ibvxx/hints.hpp>
 #include <ibvxx/qp_address.hpp>
 #include <ibvxx/qp_transition.hpp>
 
-namespace ibvxx::inline IBVXX_RESULT_KIND {
-
-namespace impl {
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// iWARP, EFA and usNIC drivers have rules of their own and do not ask the kernel's table.
 [[nodiscard]] inline bool follows_table(const ibv_qp* qp) noexcept {
@@ -87,7 +85,9 @@ struct real_state {
   }
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// ibv_modify_qp, with the transition held against the kernel's table first: what the kernel would
 /// refuse with a bare EINVAL is refused here, before the call, with the attributes by name (see
@@ -107,7 +107,7 @@ struct real_state {
 /// usNIC); those calls go straight to the kernel. Not synchronised against other users of `qp`.
 [[nodiscard]] inline result<void> modify_qp(ref<ibv_qp> qp, ibv_qp_attr attributes,
                                             int mask) noexcept {
-  if (!qp.get()) return impl::null_argument(verb::modify_qp, "qp");
+  if (!qp.get()) return detail::null_argument(verb::modify_qp, "qp");
   const ibv_qp_type type = qp->qp_type;
   const bool told = (mask & IBV_QP_CUR_STATE) != 0;
   const ibv_qp_state believed = told ? attributes.cur_qp_state : qp->state;
@@ -124,8 +124,8 @@ struct real_state {
   error e(verb::modify_qp, EINVAL);
   e.on(qp->context);
 
-  if (impl::follows_table(qp.get()) && !judge(believed).good()) [[unlikely]] {
-    const ibv_qp_state real = told ? IBV_QPS_UNKNOWN : impl::ask_state(qp.get()).state;
+  if (detail::follows_table(qp.get()) && !judge(believed).good()) [[unlikely]] {
+    const ibv_qp_state real = told ? IBV_QPS_UNKNOWN : detail::ask_state(qp.get()).state;
     const ibv_qp_state from = real == IBV_QPS_UNKNOWN ? believed : real;
     if (const auto verdict = judge(from); !verdict.good()) {
       detail::explain_verdict(e, verdict, type, from, target(from));
@@ -140,12 +140,12 @@ struct real_state {
   e = error(verb::modify_qp, code).on(qp->context);
   e.explain("%s %s->%s", qp_type_name(type), qp_state_name(believed),
             qp_state_name(target(believed)));
-  const impl::real_state real = impl::ask_state(qp.get());
+  const detail::real_state real = detail::ask_state(qp.get());
   explain_stale(e, real.state);
   if (real.draining) e.explain("; the send queue is still draining");
   if (const int open = mask & undecided_attributes(type); open != 0)
     e.explain("; %s may be unknown to this kernel", qp_attribute_names(open).c_str());
-  if (e.code() == EINVAL) impl::explain_qp_values(e, qp.get(), attributes, mask);
+  if (e.code() == EINVAL) detail::explain_qp_values(e, qp.get(), attributes, mask);
   if (e.code() == ENOMEM) detail::explain_no_memory(e, qp->context);
   if (e.code() == EPERM && (mask & IBV_QP_QKEY) != 0 && (attributes.qkey >> 31) != 0)
     e.explain("; qkey 0x%x has the top bit set, which needs CAP_NET_RAW", attributes.qkey);

@@ -61,7 +61,9 @@ struct qp_path_options {
   std::uint32_t flow_label = 0;  ///< 20 bits
 };
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// A value with its range, and the attribute that it belongs to (0: in any case).
 struct bounded {
@@ -101,25 +103,27 @@ struct bounded {
   return modify_qp(qp, attributes, IBV_QP_STATE);
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// RESET to INIT: receives can be posted. EINVAL naming the field; otherwise modify_qp's
 /// errors.
 [[nodiscard]] inline result<void> qp_to_init(ref<ibv_qp> qp,
                                              const qp_init_options& options = {}) noexcept {
-  const auto mask = impl::step_mask(qp, IBV_QPS_RESET, IBV_QPS_INIT);
+  const auto mask = detail::step_mask(qp, IBV_QPS_RESET, IBV_QPS_INIT);
   if (!mask) return failure(mask.error());
-  const impl::bounded ranges[] = {
+  const detail::bounded ranges[] = {
       {IBV_QP_PORT, "qp_init_options.port", options.port, 1, 255},
       {IBV_QP_PKEY_INDEX, "qp_init_options.pkey_index", options.pkey_index, 0, 0xffff},
   };
-  if (auto fit = impl::check_ranges(qp->context, *mask, ranges); !fit) return fit;
+  if (auto fit = detail::check_ranges(qp->context, *mask, ranges); !fit) return fit;
   const auto access = static_cast<unsigned>(options.access);
-  if ((*mask & IBV_QP_ACCESS_FLAGS) != 0 && (access & ~impl::known_access) != 0)
+  if ((*mask & IBV_QP_ACCESS_FLAGS) != 0 && (access & ~detail::known_access) != 0)
     return failure(error(verb::modify_qp, EINVAL)
                        .on(qp->context)
                        .explain("qp_init_options.access 0x%x has unknown bits 0x%x", access,
-                                access & ~impl::known_access));
+                                access & ~detail::known_access));
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = static_cast<std::uint8_t>(options.port);
@@ -133,9 +137,9 @@ struct bounded {
 /// option. EINVAL naming the field; otherwise modify_qp's errors.
 [[nodiscard]] inline result<void> qp_to_rtr(ref<ibv_qp> qp,
                                             const qp_rtr_options& options = {}) noexcept {
-  const auto mask = impl::step_mask(qp, IBV_QPS_INIT, IBV_QPS_RTR);
+  const auto mask = detail::step_mask(qp, IBV_QPS_INIT, IBV_QPS_RTR);
   if (!mask) return failure(mask.error());
-  const impl::bounded ranges[] = {
+  const detail::bounded ranges[] = {
       {IBV_QP_AV, "qp_rtr_options.path.port_num", options.path.port_num, 1, 255},
       {IBV_QP_DEST_QPN, "qp_rtr_options.dest_qpn", options.dest_qpn, 1, max_24_bit},
       {IBV_QP_RQ_PSN, "qp_rtr_options.rq_psn", options.rq_psn, 0, max_24_bit},
@@ -144,7 +148,7 @@ struct bounded {
        0, 255},
       {IBV_QP_MIN_RNR_TIMER, "qp_rtr_options.min_rnr_timer", options.min_rnr_timer, 0, 31},
   };
-  if (auto fit = impl::check_ranges(qp->context, *mask, ranges); !fit) return fit;
+  if (auto fit = detail::check_ranges(qp->context, *mask, ranges); !fit) return fit;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTR;
   attributes.ah_attr = options.path;
@@ -159,16 +163,16 @@ struct bounded {
 /// RTR to RTS, "ready to send". EINVAL naming the field; otherwise modify_qp's errors.
 [[nodiscard]] inline result<void> qp_to_rts(ref<ibv_qp> qp,
                                             const qp_rts_options& options = {}) noexcept {
-  const auto mask = impl::step_mask(qp, IBV_QPS_RTR, IBV_QPS_RTS);
+  const auto mask = detail::step_mask(qp, IBV_QPS_RTR, IBV_QPS_RTS);
   if (!mask) return failure(mask.error());
-  const impl::bounded ranges[] = {
+  const detail::bounded ranges[] = {
       {IBV_QP_SQ_PSN, "qp_rts_options.sq_psn", options.sq_psn, 0, max_24_bit},
       {IBV_QP_TIMEOUT, "qp_rts_options.timeout", options.timeout, 0, 31},
       {IBV_QP_RETRY_CNT, "qp_rts_options.retry_cnt", options.retry_cnt, 0, 7},
       {IBV_QP_RNR_RETRY, "qp_rts_options.rnr_retry", options.rnr_retry, 0, 7},
       {IBV_QP_MAX_QP_RD_ATOMIC, "qp_rts_options.max_rd_atomic", options.max_rd_atomic, 0, 255},
   };
-  if (auto fit = impl::check_ranges(qp->context, *mask, ranges); !fit) return fit;
+  if (auto fit = detail::check_ranges(qp->context, *mask, ranges); !fit) return fit;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTS;
   attributes.sq_psn = options.sq_psn;
@@ -181,13 +185,13 @@ struct bounded {
 
 /// Any state but RESET to ERR: outstanding work requests complete with IBV_WC_WR_FLUSH_ERR.
 [[nodiscard]] inline result<void> qp_to_error(ref<ibv_qp> qp) noexcept {
-  return impl::move_to(qp, IBV_QPS_ERR);
+  return detail::move_to(qp, IBV_QPS_ERR);
 }
 
 /// Any state to RESET: outstanding work requests are dropped without a completion. In SQD, while
 /// the send queue drains, some drivers (Soft-RoCE) refuse this and allow ERR only.
 [[nodiscard]] inline result<void> qp_to_reset(ref<ibv_qp> qp) noexcept {
-  return impl::move_to(qp, IBV_QPS_RESET);
+  return detail::move_to(qp, IBV_QPS_RESET);
 }
 
 /// The options of qp_to_rtr for a connection to `remote`: the path, its queue pair and PSN, and the
@@ -196,9 +200,9 @@ struct bounded {
 [[nodiscard]] inline result<qp_rtr_options> rtr_options(const qp_address& local,
                                                         const qp_address& remote,
                                                         const qp_path_options& path = {}) noexcept {
-  if (auto valid = impl::check_address(local); !valid) return failure(valid.error());
-  if (auto valid = impl::check_address(remote); !valid) return failure(valid.error());
-  const impl::bounded ranges[] = {
+  if (auto valid = detail::check_address(local); !valid) return failure(valid.error());
+  if (auto valid = detail::check_address(remote); !valid) return failure(valid.error());
+  const detail::bounded ranges[] = {
       {0, "qp_path_options.port", path.port, 1, 255},
       {0, "qp_path_options.sgid_index", path.sgid_index, 0, 255},
       {0, "qp_path_options.hop_limit", path.hop_limit, 0, 255},
@@ -206,7 +210,7 @@ struct bounded {
       {0, "qp_path_options.service_level", path.service_level, 0, 15},
       {0, "qp_path_options.flow_label", path.flow_label, 0, 0xfffff},
   };
-  if (auto fit = impl::check_ranges(nullptr, 0, ranges); !fit) return failure(fit.error());
+  if (auto fit = detail::check_ranges(nullptr, 0, ranges); !fit) return failure(fit.error());
   const bool global = family(remote.gid) != gid_family::none;
   if (!global && remote.lid == 0)
     return failure(error(verb::modify_qp, EINVAL).explain("the peer has neither a GID nor a LID"));

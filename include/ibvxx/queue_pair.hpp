@@ -5,9 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
+#include <ibvxx/detail/hints.hpp>
 #include <ibvxx/handle.hpp>
-#include <ibvxx/hints.hpp>
 #include <ibvxx/posting.hpp>
 #include <ibvxx/qp_transition.hpp>
 
@@ -22,7 +22,9 @@ struct qp_deleter : object_deleter<qp_deleter, ibv_qp, verb::destroy_qp> {
 /// acknowledged. Destroy it before its CQs, its SRQ and its protection domain.
 using unique_qp = unique_handle<ibv_qp*, qp_deleter>;
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// A queue needs its completion queue. On older kernels libibverbs sends handle 0 in place of a
 /// null one (rdma-core 44, cmd_qp.c), which may be some other completion queue's. XRC and driver
@@ -53,7 +55,7 @@ template <class Attributes>
 /// After a creation failed: the size above the device's limit, or all of them.
 [[gnu::cold]] inline void explain_qp_sizes(error& e, ibv_context* context, const ibv_qp_cap& asked,
                                            ibv_qp_type type) noexcept {
-  const ibvxx::detail::errno_guard keep;
+  const detail::errno_guard keep;
   ibv_device_attr device;
   if (blames_sizes(e) && ::ibv_query_device(context, &device) == 0 &&
       explain_excess(e, {{"max_send_wr", asked.max_send_wr, device_limit(device.max_qp_wr)},
@@ -63,10 +65,12 @@ template <class Attributes>
     return;
   e.explain("%s, wr %u+%u, sge %u+%u, inline %u", qp_type_name(type), asked.max_send_wr,
             asked.max_recv_wr, asked.max_send_sge, asked.max_recv_sge, asked.max_inline_data);
-  if (e.code() == ENOMEM) ibvxx::detail::explain_no_memory(e, context);
+  if (e.code() == ENOMEM) detail::explain_no_memory(e, context);
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// A queue pair in state RESET. As in C, `attributes.cap` holds what was really given afterwards.
 /// Errors: EINVAL or ENOMEM, naming the size above the device's limit, or else all sizes (the limit
@@ -74,13 +78,13 @@ template <class Attributes>
 [[nodiscard]] inline result<unique_qp> create_qp(ref<ibv_pd> pd,
                                                  ibv_qp_init_attr& attributes) noexcept {
   constexpr verb call = verb::create_qp;
-  if (!pd.get()) return impl::null_argument(call, "pd");
-  if (auto valid = impl::check_qp_queues(call, pd->context, attributes); !valid)
+  if (!pd.get()) return detail::null_argument(call, "pd");
+  if (auto valid = detail::check_qp_queues(call, pd->context, attributes); !valid)
     return failure(valid.error());
   const ibv_qp_cap asked = attributes.cap;  // a failed call may have written to it
-  auto qp = impl::obtain<unique_qp>(
+  auto qp = detail::obtain<unique_qp>(
       call, pd->context, [&]() noexcept { return ::ibv_create_qp(pd.get(), &attributes); });
-  if (!qp) impl::explain_qp_sizes(qp.error(), pd->context, asked, attributes.qp_type);
+  if (!qp) detail::explain_qp_sizes(qp.error(), pd->context, asked, attributes.qp_type);
   return qp;
 }
 
@@ -89,23 +93,23 @@ template <class Attributes>
 [[nodiscard]] inline result<unique_qp> create_qp_ex(ref<ibv_context> context,
                                                     ibv_qp_init_attr_ex& attributes) noexcept {
   constexpr verb call = verb::create_qp_ex;
-  if (!context.get()) return impl::null_argument(call, "context");
+  if (!context.get()) return detail::null_argument(call, "context");
   const auto lacks = [&](unsigned bit, const void* pointer) noexcept {
     return (attributes.comp_mask & bit) != 0 && !pointer;
   };
   if (lacks(IBV_QP_INIT_ATTR_PD, attributes.pd))
-    return impl::null_argument(call, context.get(), "attributes.pd");
+    return detail::null_argument(call, context.get(), "attributes.pd");
   if (lacks(IBV_QP_INIT_ATTR_XRCD, attributes.xrcd))
-    return impl::null_argument(call, context.get(), "attributes.xrcd");
+    return detail::null_argument(call, context.get(), "attributes.xrcd");
   if (lacks(IBV_QP_INIT_ATTR_IND_TABLE, attributes.rwq_ind_tbl))
-    return impl::null_argument(call, context.get(), "attributes.rwq_ind_tbl");
+    return detail::null_argument(call, context.get(), "attributes.rwq_ind_tbl");
   if (lacks(IBV_QP_INIT_ATTR_RX_HASH, attributes.rx_hash_conf.rx_hash_key) &&
       attributes.rx_hash_conf.rx_hash_key_len != 0)
-    return impl::null_argument(call, context.get(), "attributes.rx_hash_conf.rx_hash_key");
-  if (auto valid = impl::check_qp_queues(call, context.get(), attributes); !valid)
+    return detail::null_argument(call, context.get(), "attributes.rx_hash_conf.rx_hash_key");
+  if (auto valid = detail::check_qp_queues(call, context.get(), attributes); !valid)
     return failure(valid.error());
   const ibv_qp_cap asked = attributes.cap;
-  auto qp = impl::obtain<unique_qp>(call, context.get(), [&]() noexcept {
+  auto qp = detail::obtain<unique_qp>(call, context.get(), [&]() noexcept {
     return ::ibv_create_qp_ex(context.get(), &attributes);
   });
   if (!qp) {
@@ -113,7 +117,7 @@ template <class Attributes>
       qp.error().explain("%s, comp_mask 0x%x", qp_type_name(attributes.qp_type),
                          attributes.comp_mask);
     else
-      impl::explain_qp_sizes(qp.error(), context.get(), asked, attributes.qp_type);
+      detail::explain_qp_sizes(qp.error(), context.get(), asked, attributes.qp_type);
   }
   return qp;
 }
@@ -123,10 +127,10 @@ template <class Attributes>
 [[nodiscard]] inline result<unique_qp> open_qp(ref<ibv_context> context,
                                                ibv_qp_open_attr attributes) noexcept {
   constexpr verb call = verb::open_qp;
-  if (!context.get()) return impl::null_argument(call, "context");
+  if (!context.get()) return detail::null_argument(call, "context");
   if ((attributes.comp_mask & IBV_QP_OPEN_ATTR_XRCD) != 0 && !attributes.xrcd)
-    return impl::null_argument(call, context.get(), "attributes.xrcd");
-  auto qp = impl::obtain<unique_qp>(
+    return detail::null_argument(call, context.get(), "attributes.xrcd");
+  auto qp = detail::obtain<unique_qp>(
       call, context.get(), [&]() noexcept { return ::ibv_open_qp(context.get(), &attributes); });
   if (!qp)
     qp.error().explain("qp_num 0x%x, %s, comp_mask 0x%x", attributes.qp_num,
@@ -139,10 +143,10 @@ template <class Attributes>
 /// modify_qp (qp_modify.hpp) does.
 [[nodiscard]] inline result<void> modify_qp_unchecked(ref<ibv_qp> qp, ibv_qp_attr attributes,
                                                       int mask) noexcept {
-  if (!qp.get()) return impl::null_argument(verb::modify_qp, "qp");
+  if (!qp.get()) return detail::null_argument(verb::modify_qp, "qp");
   const ibv_qp_state before = qp->state;
   auto done =
-      impl::check(verb::modify_qp, ::ibv_modify_qp(qp.get(), &attributes, mask), qp->context);
+      detail::check(verb::modify_qp, ::ibv_modify_qp(qp.get(), &attributes, mask), qp->context);
   if (!done) {
     done.error().explain("QP 0x%x, from %s", qp->qp_num, qp_state_name(before));
     if ((mask & IBV_QP_STATE) != 0)
@@ -161,7 +165,7 @@ struct queried_qp {
 /// Asks for the attributes that `mask` (ibv_qp_attr_mask) names; the others are zero or the
 /// provider's. With IBV_QP_STATE, libibverbs brings `qp->state` up to date too.
 [[nodiscard]] inline result<queried_qp> query_qp(ref<ibv_qp> qp, int mask) noexcept {
-  if (!qp.get()) return impl::null_argument(verb::query_qp, "qp");
+  if (!qp.get()) return detail::null_argument(verb::query_qp, "qp");
   queried_qp answer;
   const int code = ::ibv_query_qp(qp.get(), &answer.attr, mask, &answer.init_attr);
   if (code == 0) [[likely]]
@@ -175,9 +179,9 @@ struct queried_qp {
 /// The limits are in ibv_device_attr_ex::packet_pacing_caps. EOPNOTSUPP from most providers.
 [[nodiscard]] inline result<void> modify_qp_rate_limit(ref<ibv_qp> qp,
                                                        ibv_qp_rate_limit_attr attributes) noexcept {
-  if (!qp.get()) return impl::null_argument(verb::modify_qp_rate_limit, "qp");
-  auto done = impl::check(verb::modify_qp_rate_limit,
-                          ::ibv_modify_qp_rate_limit(qp.get(), &attributes), qp->context);
+  if (!qp.get()) return detail::null_argument(verb::modify_qp_rate_limit, "qp");
+  auto done = detail::check(verb::modify_qp_rate_limit,
+                            ::ibv_modify_qp_rate_limit(qp.get(), &attributes), qp->context);
   if (!done)
     done.error().explain("QP 0x%x, rate_limit %u kbit/s", qp->qp_num, attributes.rate_limit);
   return done;
@@ -185,7 +189,7 @@ struct queried_qp {
 
 /// The enhanced connection options (vendor-specific) that the queue pair has or offers.
 [[nodiscard]] inline result<ibv_ece> query_ece(ref<ibv_qp> qp) noexcept {
-  if (!qp.get()) return impl::null_argument(verb::query_ece, "qp");
+  if (!qp.get()) return detail::null_argument(verb::query_ece, "qp");
   ibv_ece options{};
   const int code = ::ibv_query_ece(qp.get(), &options);
   if (code == 0) [[likely]]
@@ -196,8 +200,8 @@ struct queried_qp {
 /// Asks for enhanced connection options, before the transitions that they are to take part in. As
 /// in C, `options` holds what was accepted afterwards. A vendor_id of 0 is EOPNOTSUPP.
 [[nodiscard]] inline result<void> set_ece(ref<ibv_qp> qp, ibv_ece& options) noexcept {
-  if (!qp.get()) return impl::null_argument(verb::set_ece, "qp");
-  auto done = impl::check(verb::set_ece, ::ibv_set_ece(qp.get(), &options), qp->context);
+  if (!qp.get()) return detail::null_argument(verb::set_ece, "qp");
+  auto done = detail::check(verb::set_ece, ::ibv_set_ece(qp.get(), &options), qp->context);
   if (!done)
     done.error().explain("QP 0x%x, vendor_id 0x%x, options 0x%x", qp->qp_num, options.vendor_id,
                          options.options);
@@ -209,7 +213,7 @@ struct queried_qp {
 /// Never an error but for a null `qp`; 0 where the provider does not know.
 [[nodiscard]] inline result<int> query_qp_data_in_order(ref<ibv_qp> qp, ibv_wr_opcode operation,
                                                         std::uint32_t flags = 0) noexcept {
-  if (!qp.get()) return impl::null_argument(verb::query_qp_data_in_order, "qp");
+  if (!qp.get()) return detail::null_argument(verb::query_qp_data_in_order, "qp");
   return ::ibv_query_qp_data_in_order(qp.get(), operation, flags);
 }
 

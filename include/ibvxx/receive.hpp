@@ -6,9 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <ibvxx/checks.hpp>
+#include <ibvxx/detail/checks.hpp>
+#include <ibvxx/detail/hints.hpp>
 #include <ibvxx/handle.hpp>
-#include <ibvxx/hints.hpp>
 #include <ibvxx/posting.hpp>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
@@ -39,33 +39,37 @@ struct rwq_ind_table_deleter
 /// An indirection table: it spreads the packets of a hashing queue pair over work queues.
 using unique_rwq_ind_table = unique_handle<ibv_rwq_ind_table*, rwq_ind_table_deleter>;
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// After a creation or change failed: the size above the device's limit, or both.
 [[gnu::cold]] inline void explain_srq_sizes(error& e, ibv_context* context, std::uint32_t max_wr,
                                             std::uint32_t max_sge) noexcept {
-  const ibvxx::detail::errno_guard keep;
+  const detail::errno_guard keep;
   ibv_device_attr device;
   if (blames_sizes(e) && ::ibv_query_device(context, &device) == 0 &&
       explain_excess(e, {{"max_wr", max_wr, device_limit(device.max_srq_wr)},
                          {"max_sge", max_sge, device_limit(device.max_srq_sge)}}))
     return;
   e.explain("max_wr %u, max_sge %u", max_wr, max_sge);
-  if (e.code() == ENOMEM) ibvxx::detail::explain_no_memory(e, context);
+  if (e.code() == ENOMEM) detail::explain_no_memory(e, context);
 }
 
-}  // namespace impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// A shared receive queue. As in C, `attributes.attr` holds what was really given afterwards.
 /// Errors: EINVAL or ENOMEM, naming the size above the device's limit, or else the sizes.
 [[nodiscard]] inline result<unique_srq> create_srq(ref<ibv_pd> pd,
                                                    ibv_srq_init_attr& attributes) noexcept {
   constexpr verb call = verb::create_srq;
-  if (!pd.get()) return impl::null_argument(call, "pd");
+  if (!pd.get()) return detail::null_argument(call, "pd");
   const ibv_srq_attr asked = attributes.attr;  // a failed call may have written to it
-  auto srq = impl::obtain<unique_srq>(
+  auto srq = detail::obtain<unique_srq>(
       call, pd->context, [&]() noexcept { return ::ibv_create_srq(pd.get(), &attributes); });
-  if (!srq) impl::explain_srq_sizes(srq.error(), pd->context, asked.max_wr, asked.max_sge);
+  if (!srq) detail::explain_srq_sizes(srq.error(), pd->context, asked.max_wr, asked.max_sge);
   return srq;
 }
 
@@ -74,18 +78,18 @@ namespace impl {
 [[nodiscard]] inline result<unique_srq> create_srq_ex(ref<ibv_context> context,
                                                       ibv_srq_init_attr_ex& attributes) noexcept {
   constexpr verb call = verb::create_srq_ex;
-  if (!context.get()) return impl::null_argument(call, "context");
+  if (!context.get()) return detail::null_argument(call, "context");
   const auto lacks = [&](unsigned bit, const void* pointer) noexcept {
     return (attributes.comp_mask & bit) != 0 && !pointer;
   };
   if (lacks(IBV_SRQ_INIT_ATTR_PD, attributes.pd))
-    return impl::null_argument(call, context.get(), "attributes.pd");
+    return detail::null_argument(call, context.get(), "attributes.pd");
   if (lacks(IBV_SRQ_INIT_ATTR_XRCD, attributes.xrcd))
-    return impl::null_argument(call, context.get(), "attributes.xrcd");
+    return detail::null_argument(call, context.get(), "attributes.xrcd");
   if (lacks(IBV_SRQ_INIT_ATTR_CQ, attributes.cq))
-    return impl::null_argument(call, context.get(), "attributes.cq");
+    return detail::null_argument(call, context.get(), "attributes.cq");
   const ibv_srq_attr asked = attributes.attr;
-  auto srq = impl::obtain<unique_srq>(call, context.get(), [&]() noexcept {
+  auto srq = detail::obtain<unique_srq>(call, context.get(), [&]() noexcept {
     return ::ibv_create_srq_ex(context.get(), &attributes);
   });
   if (!srq) {
@@ -93,7 +97,7 @@ namespace impl {
       srq.error().explain("type %d, comp_mask 0x%x", static_cast<int>(attributes.srq_type),
                           attributes.comp_mask);
     else
-      impl::explain_srq_sizes(srq.error(), context.get(), asked.max_wr, asked.max_sge);
+      detail::explain_srq_sizes(srq.error(), context.get(), asked.max_wr, asked.max_sge);
   }
   return srq;
 }
@@ -103,10 +107,10 @@ namespace impl {
 /// `mask` says. As in C, the provider may write the values in force to `attributes`.
 [[nodiscard]] inline result<void> modify_srq(ref<ibv_srq> srq, ibv_srq_attr& attributes,
                                              int mask) noexcept {
-  if (!srq.get()) return impl::null_argument(verb::modify_srq, "srq");
+  if (!srq.get()) return detail::null_argument(verb::modify_srq, "srq");
   const ibv_srq_attr asked = attributes;
   auto done =
-      impl::check(verb::modify_srq, ::ibv_modify_srq(srq.get(), &attributes, mask), srq->context);
+      detail::check(verb::modify_srq, ::ibv_modify_srq(srq.get(), &attributes, mask), srq->context);
   if (!done)
     done.error().explain("mask 0x%x, max_wr %u, srq_limit %u", static_cast<unsigned>(mask),
                          asked.max_wr, asked.srq_limit);
@@ -115,7 +119,7 @@ namespace impl {
 
 /// The sizes in force, and the low watermark: 0 where it is not armed.
 [[nodiscard]] inline result<ibv_srq_attr> query_srq(ref<ibv_srq> srq) noexcept {
-  if (!srq.get()) return impl::null_argument(verb::query_srq, "srq");
+  if (!srq.get()) return detail::null_argument(verb::query_srq, "srq");
   ibv_srq_attr attributes{};
   const int code = ::ibv_query_srq(srq.get(), &attributes);
   if (code == 0) [[likely]]
@@ -125,7 +129,7 @@ namespace impl {
 
 /// The number by which XRC senders address the queue. EOPNOTSUPP where it has none.
 [[nodiscard]] inline result<std::uint32_t> get_srq_num(ref<ibv_srq> srq) noexcept {
-  if (!srq.get()) return impl::null_argument(verb::get_srq_num, "srq");
+  if (!srq.get()) return detail::null_argument(verb::get_srq_num, "srq");
   std::uint32_t number = 0;
   const int code = ::ibv_get_srq_num(srq.get(), &number);
   if (code == 0) [[likely]]
@@ -141,7 +145,7 @@ namespace impl {
   if (code == 0) [[likely]]
     return {};
   if (bad_wr) *bad_wr = bad;
-  return failure(impl::bad_request(verb::post_srq_recv, code, srq->context, list, bad));
+  return failure(detail::bad_request(verb::post_srq_recv, code, srq->context, list, bad));
 }
 
 /// Posts a list of operations on the tag list of a tag-matching queue; as post_send (posting.hpp).
@@ -153,7 +157,7 @@ namespace impl {
   if (code == 0) [[likely]]
     return {};
   if (bad_wr) *bad_wr = bad;
-  return failure(impl::bad_request(verb::post_srq_ops, code, srq->context, list, bad));
+  return failure(detail::bad_request(verb::post_srq_ops, code, srq->context, list, bad));
 }
 
 /// A work queue in state RESET, of type IBV_WQT_RQ. `attributes.pd` and `.cq` must be there. As in
@@ -161,11 +165,11 @@ namespace impl {
 [[nodiscard]] inline result<unique_wq> create_wq(ref<ibv_context> context,
                                                  ibv_wq_init_attr& attributes) noexcept {
   constexpr verb call = verb::create_wq;
-  if (!context.get()) return impl::null_argument(call, "context");
-  if (!attributes.pd) return impl::null_argument(call, context.get(), "attributes.pd");
-  if (!attributes.cq) return impl::null_argument(call, context.get(), "attributes.cq");
+  if (!context.get()) return detail::null_argument(call, "context");
+  if (!attributes.pd) return detail::null_argument(call, context.get(), "attributes.pd");
+  if (!attributes.cq) return detail::null_argument(call, context.get(), "attributes.cq");
   const std::uint32_t max_wr = attributes.max_wr, max_sge = attributes.max_sge;
-  auto wq = impl::obtain<unique_wq>(
+  auto wq = detail::obtain<unique_wq>(
       call, context.get(), [&]() noexcept { return ::ibv_create_wq(context.get(), &attributes); });
   if (!wq)
     wq.error().explain("max_wr %u, max_sge %u, create_flags 0x%x", max_wr, max_sge,
@@ -176,9 +180,9 @@ namespace impl {
 /// Changes what `attributes.attr_mask` (ibv_wq_attr_mask) names; a work queue must be in state RDY
 /// (IBV_WQS_RDY) to receive. As in C, the provider may write the values in force to `attributes`.
 [[nodiscard]] inline result<void> modify_wq(ref<ibv_wq> wq, ibv_wq_attr& attributes) noexcept {
-  if (!wq.get()) return impl::null_argument(verb::modify_wq, "wq");
+  if (!wq.get()) return detail::null_argument(verb::modify_wq, "wq");
   const ibv_wq_attr asked = attributes;
-  auto done = impl::check(verb::modify_wq, ::ibv_modify_wq(wq.get(), &attributes), wq->context);
+  auto done = detail::check(verb::modify_wq, ::ibv_modify_wq(wq.get(), &attributes), wq->context);
   if (!done)
     done.error().explain("WQ 0x%x, attr_mask 0x%x, wq_state %d", wq->wq_num, asked.attr_mask,
                          static_cast<int>(asked.wq_state));
@@ -193,7 +197,7 @@ namespace impl {
   if (code == 0) [[likely]]
     return {};
   if (bad_wr) *bad_wr = bad;
-  return failure(impl::bad_request(verb::post_wq_recv, code, wq->context, list, bad));
+  return failure(detail::bad_request(verb::post_wq_recv, code, wq->context, list, bad));
 }
 
 /// An indirection table over the 2^`log_ind_tbl_size` work queues at `ind_tbl`; one work queue may
@@ -202,18 +206,18 @@ namespace impl {
 [[nodiscard]] inline result<unique_rwq_ind_table> create_rwq_ind_table(
     ref<ibv_context> context, ibv_rwq_ind_table_init_attr attributes) noexcept {
   constexpr verb call = verb::create_rwq_ind_table;
-  if (!context.get()) return impl::null_argument(call, "context");
-  if (!attributes.ind_tbl) return impl::null_argument(call, context.get(), "attributes.ind_tbl");
+  if (!context.get()) return detail::null_argument(call, "context");
+  if (!attributes.ind_tbl) return detail::null_argument(call, context.get(), "attributes.ind_tbl");
   if (attributes.log_ind_tbl_size > 31)
-    return failure(impl::refusal(call, context.get())
+    return failure(detail::refusal(call, context.get())
                        .explain("attributes.log_ind_tbl_size %u is above the limit of 31",
                                 attributes.log_ind_tbl_size));
   const std::size_t size = std::size_t{1} << attributes.log_ind_tbl_size;
   for (std::size_t i = 0; i < size; ++i)
     if (!attributes.ind_tbl[i])
       return failure(
-          impl::refusal(call, context.get()).explain("attributes.ind_tbl[%zu] is null", i));
-  auto table = impl::obtain<unique_rwq_ind_table>(call, context.get(), [&]() noexcept {
+          detail::refusal(call, context.get()).explain("attributes.ind_tbl[%zu] is null", i));
+  auto table = detail::obtain<unique_rwq_ind_table>(call, context.get(), [&]() noexcept {
     return ::ibv_create_rwq_ind_table(context.get(), &attributes);
   });
   if (!table) table.error().explain("%zu entries", size);

@@ -39,7 +39,9 @@ using result = tl::expected<T, error>;
 using failure = tl::unexpected<error>;
 #endif
 
-namespace impl {
+}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// The refusal of a null pointer: EINVAL, naming the argument.
 [[nodiscard, gnu::cold]] inline failure null_argument(verb call, const char* argument) noexcept {
@@ -68,6 +70,4 @@ template <class Work>
 #endif
 }
 
-}  // namespace impl
-
-}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND

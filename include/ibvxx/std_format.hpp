@@ -3,8 +3,8 @@
 #pragma once
 
 #include <ibvxx/context_state.hpp>
+#include <ibvxx/detail/format_text.hpp>
 #include <ibvxx/error.hpp>
-#include <ibvxx/format_text.hpp>
 #include <ibvxx/verb.hpp>
 #include <string_view>
 #include <version>

@@ -5,7 +5,8 @@
 #define IBVXX_VERSION 100
 
 /// Owners of verbs objects, verbs that return results, and the RDMA context. A verb `ibv_X` is
-/// `ibvxx::X`. What is in a namespace `detail` or `impl` is nobody's business.
+/// `ibvxx::X`. The namespace `detail` and the headers in ibvxx/detail are private and may change in
+/// any release.
 namespace ibvxx {
 
 /// The same as text.

@@ -39,9 +39,8 @@ TEST_CASE(
   CHECK(refusal({.cqs = -5}, verb::none, EINVAL) == "context_config.cqs -5 is below 1");
   CHECK(refusal({.cqe = 0}, verb::none, EINVAL) == "context_config.cqe 0 is below 1");
   CHECK(refusal({.cqe = -1}, verb::none, EINVAL) == "context_config.cqe -1 is below 1");
-  CHECK(refusal(
-            {.gids = {.order = {gid_criterion::type, gid_criterion::type, gid_criterion::family}}},
-            verb::none, EINVAL) == "gid_policy.order has type twice");
+  CHECK(refusal({.gids = {.network_device = static_cast<network_device_need>(9)}}, verb::none,
+                EINVAL) == "gid_policy.network_device is no network_device_need");
   CHECK(refusal({.release_timeout = std::chrono::milliseconds(-1)}, verb::none, EINVAL) ==
         "context_config.release_timeout -1 ms is below 0");
   CHECK(s.calls(verb::get_device_list) == 0);
@@ -284,7 +283,7 @@ TEST_CASE("the destructor, a move assignment and a memory registry keep errno") 
   const auto pd = or_throw(alloc_pd(device));
   std::byte memory[64];
   {
-    memory_registry regions;
+    detail::memory_registry regions;
     regions.open(pd);
     REQUIRE(regions.add(memory, sizeof memory, 0));
     disturb(verb::dereg_mr);

@@ -138,7 +138,6 @@ TEST_CASE("the list begins with the choice, is in order, and has every entry of 
     policy.types = {rank(), rank(), rank()};
     policy.families = {rank(), rank(), rank(), rank()};
     policy.network_device = static_cast<network_device_need>(random() % 3);
-    std::shuffle(policy.order.begin(), policy.order.end(), random);
     if (random() % 2) policy.excluded_devices = excluded;
 
     const auto ranked = rank_gids(table, 1, false, policy, fake_namer);
@@ -226,15 +225,15 @@ TEST_CASE("types are preferred and refused as the policy says", "[gid_policy]") 
         "chosen: IPv4-mapped RoCE v1 on eth0");
 }
 
-TEST_CASE("the order of the criteria decides which one counts first", "[gid_policy]") {
+TEST_CASE("the family counts before the type, and the type before the network device",
+          "[gid_policy]") {
   const std::vector<ibv_gid_entry> table = {slot(0, "::ffff:10.0.0.1", v1, eth0),
-                                            slot(1, "fe80::1", v2, eth0)};
-  CHECK(chosen(table).entry.gid_index == 0);
-  const gid_policy type_first{
-      .order = {gid_criterion::type, gid_criterion::family, gid_criterion::network_device}};
-  CHECK(chosen(table, type_first).entry.gid_index == 1);
-  CHECK(story(table, type_first) == std::vector<std::string>{"1 chosen: link-local RoCE v2 on eth0",
-                                                             "0 behind index 1 by type: RoCE v1"});
+                                            slot(1, "fe80::1", v2, eth0),
+                                            slot(2, "::ffff:10.0.0.2", v2, 0)};
+  CHECK(story(table, {}) ==
+        std::vector<std::string>{"2 chosen: IPv4-mapped RoCE v2 on no network device",
+                                 "0 behind index 2 by type: RoCE v1",
+                                 "1 behind index 2 by family: link-local"});
 }
 
 TEST_CASE("a network device can be needed, preferred or neither", "[gid_policy]") {
@@ -274,10 +273,6 @@ TEST_CASE("where everything is ruled out, the error counts and gives a reason", 
 }
 
 TEST_CASE("a policy that means nothing is refused by field", "[gid_policy]") {
-  CHECK(refusal({.order = {gid_criterion::type, gid_criterion::family, gid_criterion::type}}) ==
-        "gid_policy.order has type twice");
-  CHECK(refusal({.order = {static_cast<gid_criterion>(9), {}, {}}}) ==
-        "gid_policy.order[0] is no gid_criterion");
   CHECK(refusal({.network_device = static_cast<network_device_need>(3)}) ==
         "gid_policy.network_device is no network_device_need");
   CHECK(refusal({.excluded_devices = {"eth0", ""}}) == "gid_policy.excluded_devices[1] is empty");

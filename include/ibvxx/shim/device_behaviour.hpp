@@ -25,7 +25,8 @@ struct device_behaviour {
   /// ibv_create_qp_ex takes IBV_QP_EX_WITH_ATOMIC_WRITE, though no device carries the request out.
   /// mlx5.
   bool takes_atomic_write_flag = true;
-  /// Every queue pair of ibv_create_qp_ex is an ibv_qp_ex. Otherwise only with send_ops_flags. mlx5.
+  /// Every queue pair of ibv_create_qp_ex is an ibv_qp_ex. Otherwise only with send_ops_flags.
+  /// mlx5.
   bool always_extended_qp = true;
 
   // ibv_modify_qp and ibv_query_qp.

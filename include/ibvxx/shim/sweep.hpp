@@ -23,7 +23,6 @@ struct sweep_options {
   bool transient = true;      ///< runs in which a call fails once
   bool persistent = true;     ///< runs in which it, and every later call of its verb, fails
   bool posts = false;         ///< also fails the calls that post requests, each a run of its own
-  std::vector<verb> optional_calls{};  ///< verbs whose failure the body may swallow
   /// Only the run that a failure's `replay` tells of; the default is what IBVXX_REPLAY holds in the
   /// environment, and without that, all runs.
   std::string replay{};

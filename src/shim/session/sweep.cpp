@@ -160,10 +160,8 @@ class sweeper {
       const auto same = [&rule](const error& e) { return is_of(e, rule); };
       const bool by_body = is_of(one.outcome, rule);
       const bool by_handler = std::any_of(one.teardown.begin(), one.teardown.end(), same);
-      const bool optional = std::count(options_.optional_calls.begin(),
-                                       options_.optional_calls.end(), rule.call) != 0;
       const bool second = &rule != &rules.front();
-      if (by_body || (destroy && by_handler) || optional) continue;
+      if (by_body || (destroy && by_handler)) continue;
       if (second && (!destroy || one.outcome.failed))
         continue;  // the body tells one error, and told the first
       complain(rules, one.outcome.failed

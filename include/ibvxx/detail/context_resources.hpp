@@ -7,14 +7,14 @@
 #include <cstddef>
 #include <ibvxx/completion.hpp>
 #include <ibvxx/context_state.hpp>
+#include <ibvxx/detail/hints.hpp>
 #include <ibvxx/device.hpp>
 #include <ibvxx/domain.hpp>
 #include <ibvxx/fd.hpp>
-#include <ibvxx/hints.hpp>
 #include <ibvxx/teardown.hpp>
 #include <vector>
 
-namespace ibvxx::inline IBVXX_RESULT_KIND::impl {
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// Nothing outside the resources uses them.
 struct no_users {
@@ -114,7 +114,7 @@ struct context_resources {
   /// alive, rather than pulled from under its children. errno is kept.
   template <class Users>
   void destroy_or_report(const Users& users) noexcept {
-    const ibvxx::detail::errno_guard keep;
+    const detail::errno_guard keep;
     destroy(users, [this](const error& e) { return report(e); });
     static_cast<void>(notification_cq.release());
     for (unique_cq& cq : cqs) static_cast<void>(cq.release());
@@ -151,4 +151,4 @@ struct context_resources {
   }
 };
 
-}  // namespace ibvxx::inline IBVXX_RESULT_KIND::impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND

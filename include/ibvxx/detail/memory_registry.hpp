@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <ibvxx/hints.hpp>
+#include <ibvxx/detail/hints.hpp>
+#include <ibvxx/detail/owner_registry.hpp>
 #include <ibvxx/memory.hpp>
-#include <ibvxx/owner_registry.hpp>
 
-namespace ibvxx::inline IBVXX_RESULT_KIND {
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// Owns memory regions of one protection domain, registered and deregistered from many threads and
 /// taken down by one.
@@ -69,8 +69,8 @@ class memory_registry {
   void swap(memory_registry& other) noexcept { regions_.swap(other.regions_); }
 
  private:
-  using registry = impl::owner_registry<unique_mr>;
+  using registry = detail::owner_registry<unique_mr>;
   registry regions_;
 };
 
-}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND

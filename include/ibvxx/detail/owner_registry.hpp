@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace ibvxx::inline IBVXX_RESULT_KIND::impl {
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// Owns objects that were made from one protection domain. A gate admits calls while it is open; no
 /// lock is held while a verb runs.
@@ -265,4 +265,4 @@ class owner_registry {
   std::map<const object*, typename entry_list::iterator> index_;
 };
 
-}  // namespace ibvxx::inline IBVXX_RESULT_KIND::impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND

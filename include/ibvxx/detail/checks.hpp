@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <ibvxx/detail/hints.hpp>
 #include <ibvxx/handle.hpp>
-#include <ibvxx/hints.hpp>
 #include <initializer_list>
 
-namespace ibvxx::inline IBVXX_RESULT_KIND::impl {
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// Runs `create`, a verb that returns a pointer, or null with the reason in errno, and takes what
 /// it made. errno is cleared before and read before anything else can change it.
@@ -83,4 +83,4 @@ struct asked_size {
   return e.code() == EINVAL || e.code() == ENOMEM || e.code() == ENOSPC;
 }
 
-}  // namespace ibvxx::inline IBVXX_RESULT_KIND::impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND

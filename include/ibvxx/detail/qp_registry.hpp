@@ -3,16 +3,16 @@
 
 #include <chrono>
 #include <cstddef>
-#include <ibvxx/owner_registry.hpp>
+#include <ibvxx/detail/owner_registry.hpp>
 #include <ibvxx/queue_pair.hpp>
 
-namespace ibvxx::inline IBVXX_RESULT_KIND {
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// Owns queue pairs of one protection domain. Threads that post take a lease, so that no queue pair
 /// goes from under them. Thread safety is that of memory_registry.
 class qp_registry {
  public:
-  using registry = impl::owner_registry<unique_qp>;
+  using registry = detail::owner_registry<unique_qp>;
   using clock = registry::clock;
   /// While it lives, the queue pair is not destroyed: see rdma_context::use_qp.
   using lease = registry::lease;
@@ -79,4 +79,4 @@ class qp_registry {
   registry qps_;
 };
 
-}  // namespace ibvxx::inline IBVXX_RESULT_KIND
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND

@@ -3,12 +3,12 @@
 
 #include <cstddef>
 #include <ibvxx/context_config.hpp>
-#include <ibvxx/context_resources.hpp>
+#include <ibvxx/detail/context_resources.hpp>
 #include <ibvxx/gid_policy.hpp>
 #include <utility>
 #include <vector>
 
-namespace ibvxx::inline IBVXX_RESULT_KIND::impl {
+namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// What was learned while opening. Plain values: they own nothing.
 struct context_facts {
@@ -244,4 +244,4 @@ struct opened_context {
   return opened;
 }
 
-}  // namespace ibvxx::inline IBVXX_RESULT_KIND::impl
+}  // namespace ibvxx::detail::inline IBVXX_RESULT_KIND
