@@ -7,7 +7,9 @@
 #   plain         the test programs
 #   asan          the same under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan          those that start threads, under ThreadSanitizer
-#   headers       every public header by itself
+#   no-unity      every file of the shim and of the tests compiled by itself
+#   buildtypes    what packagers build: every build type, by GCC and, where there is one, Clang
+#   headers       every header by itself; ibvxx.hpp has the public ones
 #   compile-fail  what must not compile
 #   downstream    the projects of test/downstream: ibvxx as a Meson subproject, and installed for Meson, pkg-config, CMake
 #                 and plain compilers
@@ -16,6 +18,7 @@
 #   quickstart    docs/quickstart.sh
 #   conformance   the simulated device against the kept transcript of Soft-RoCE; with --require-kernel, that against the
 #                 kernel first
+#   tidy          clang-tidy with the checks of .clang-tidy, on everything; only where it is named: it takes ten minutes
 #   bench         what the simulation promises of its speed
 #   kernel        a real kernel with Soft-RoCE in a virtual machine; skipped where that cannot be had, which
 #                 --require-kernel makes a failure
@@ -29,6 +32,8 @@ lib=$tree/test/lib
 build=${IBVXX_BUILD:-$tree/build-test}
 # shellcheck source=test/lib/packages.sh
 . "$lib/packages.sh"
+# shellcheck source=test/lib/configure.sh
+. "$lib/configure.sh"
 
 only='' require_kernel=false
 while [ $# -gt 0 ]; do
@@ -47,7 +52,7 @@ while [ $# -gt 0 ]; do
 done
 for tier in $only; do
     case $tier in
-    plain | asan | tsan | headers | compile-fail | downstream | docs | quickstart | conformance | bench | kernel) ;;
+    plain | asan | tsan | no-unity | buildtypes | tidy | headers | compile-fail | downstream | docs | quickstart | conformance | bench | kernel) ;;
     *)
         echo "run.sh: there is no tier '$tier'" >&2
         exit 2
@@ -60,12 +65,13 @@ wanted() { # TIER
 }
 
 # -O0: compiling is what takes the time. A line table is all that a sanitizer's report needs.
-common='-Dtests=enabled -Doptimization=0 -Ddebug=false'
+common='-Dwerror=true -Dtests=enabled -Doptimization=0 -Ddebug=false'
+plain="$common -Dexamples=enabled -Dkernel_tests=enabled"
 sanitizers="$common -Dexamples=disabled -Db_lundef=false"
 # The option takes the place of what Meson would read from the environment.
 lines="-Dcpp_args=-g1 -fno-omit-frame-pointer -fno-sanitize-recover=all ${CXXFLAGS-}"
 
-plain() { sh "$lib/suites.sh" "$build/plain" $common -Dexamples=enabled -Dkernel_tests=enabled; }
+plain() { sh "$lib/suites.sh" "$build/plain" $plain; }
 
 asan() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1} \
@@ -78,40 +84,51 @@ tsan() {
         sh "$lib/suites.sh" "$build/tsan" $sanitizers -Db_sanitize=thread "$lines"
 }
 
-headers() { sh "$lib/headers.sh" "$build/headers"; }
+# A suite of the plain build that "meson test" alone leaves out.
+suite() { # SUITE
+    [ -f "$build/plain/build.ninja" ] || configure "$build/plain" "$tree" $plain >"$build/build.out" 2>&1
+    log=$build/plain/meson-logs/testlog.txt
+    rm -f "$log"
+    meson test -C "$build/plain" --suite "$1" >"$build/$1.out" 2>&1
+    [ -f "$log" ] || cat "$build/$1.out"
+    awk -f "$lib/tally.awk" "$log"
+}
 
-compile_fail() { sh "$lib/compile_fail.sh" "$build/compile-fail"; }
+headers() { suite headers; }
+
+compile_fail() { suite compile-fail; }
+
+docs() { suite docs; }
+
+no_unity() {
+    sh "$lib/builds.sh" "$build/no-unity" $common -Dunity_targets=false -Dexamples=disabled
+}
+
+buildtypes() {
+    # The first is what somebody types who builds ibvxx from its sources.
+    {
+        sh "$lib/builds.sh" "$build/types/release" --buildtype=release
+        compilers=${CXX:-g++}
+        [ "$compilers" != g++ ] || ! command -v clang++ >/dev/null 2>&1 || compilers='g++ clang++'
+        for compiler in $compilers; do
+            for type in release debug debugoptimized minsize; do
+                CXX=$compiler sh "$lib/builds.sh" "$build/types/$compiler-$type" --buildtype=$type -Dwerror=true \
+                    -Dtests=disabled -Dexamples=enabled
+            done
+        done
+    } >"$build/types.out"
+    grep -v ' passed, ' "$build/types.out"
+    awk '/ passed, / { passed += $1; failed += $3 } END { print passed + 0 " passed, " failed + 0 " failed" }' "$build/types.out"
+}
+
+tidy() {
+    install_packages clang-tidy
+    sh "$lib/tidy.sh" "$build/tidy"
+}
 
 downstream() {
     install_packages cmake make
     sh "$lib/downstream.sh" "$build/downstream" "$build/plain"
-}
-
-docs() {
-    # With another standard library than the compiler's own nothing is run: the system's fmt does not fit it.
-    shim=''
-    case "${CXX-} ${CXXFLAGS-}" in *-stdlib=*) ;; *)
-        built=$build/plain
-        [ -f "$built/build.ninja" ] || built=$build/docs-shim
-        shim=$built/src/shim/libibvxx-shim.a
-        {
-            [ -f "$built/build.ninja" ] ||
-                meson setup -Doptimization=0 -Ddebug=false -Dtests=disabled -Dexamples=disabled "$built" "$tree"
-            ninja -C "$built" src/shim/libibvxx-shim.a
-        } >"$build/docs-shim.out" 2>&1
-        ;;
-    esac
-    {
-        sh "$lib/docs.sh" "$build/docs" "$shim"
-        python3 "$lib/verbs_table.py" "${CXX:-g++}" "$(pkg-config --variable=includedir libibverbs)/infiniband/verbs.h"
-        python3 "$lib/findings_table.py"
-        sh "$lib/reference.sh" "$build/reference"
-    } >"$build/docs.out"
-    counts='^[0-9]* passed, [0-9]* failed\(, [0-9]* skipped\)\{0,1\}$'
-    grep -v "$counts" "$build/docs.out"
-    grep "$counts" "$build/docs.out" | awk '
-        { passed += $1; failed += $3; skipped += $5 }
-        END { printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : "" }'
 }
 
 quickstart() {
@@ -131,7 +148,7 @@ quickstart() {
 
 build_plain() {
     ninja -C "$build/plain" >"$build/build.out" 2>&1 ||
-        sh "$lib/suites.sh" "$build/plain" $common -Dexamples=enabled -Dkernel_tests=enabled >"$build/build.out" 2>&1
+        sh "$lib/suites.sh" "$build/plain" $plain >"$build/build.out" 2>&1
 }
 
 kernel() {
@@ -216,13 +233,16 @@ mkdir -p "$build" || exit 1
 tier plain "the test programs"
 tier asan "the test programs under AddressSanitizer and UndefinedBehaviorSanitizer"
 tier tsan "the tests that start threads, under ThreadSanitizer"
-tier headers "every public header by itself, in every mode"
+tier no-unity "every file compiled by itself"
+tier buildtypes "what packagers build"
+tier headers "every header by itself, in every mode"
 tier compile-fail "what must not compile"
 tier downstream "other people's builds"
 tier docs "the C++ blocks of the documentation"
 tier quickstart "docs/quickstart.sh"
 tier conformance "the simulated device against Soft-RoCE"
 tier bench "the speed of the simulated data path"
+[ -z "$only" ] || tier tidy "clang-tidy"
 tier kernel "Soft-RoCE on a real kernel"
 
 echo

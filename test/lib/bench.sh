@@ -11,16 +11,17 @@ mkdir -p "$build" # and what the log stands in
 # shellcheck source=test/lib/configure.sh
 . "$here/configure.sh"
 
-if ! configure "$build" "$tree" --buildtype=release -Dtests=enabled -Dbenchmarks=enabled >"$build.log" 2>&1 ||
+if ! configure "$build" "$tree" --buildtype=release -Dwerror=true -Dtests=enabled -Dbenchmarks=enabled >"$build.log" 2>&1 ||
     ! ninja -C "$build" test/data-path-bench >"$build.log" 2>&1; then
     tail -n 40 "$build.log"
     echo "0 passed, 1 failed"
     exit 1
 fi
-if "$build/test/data-path-bench" >"$build.log" 2>&1; then
-    sed 's/^/   /' "$build.log"
-    echo "1 passed, 0 failed"
+log=$build/meson-logs/benchmarklog.txt
+rm -f "$log"
+if meson test -C "$build" --no-rebuild --benchmark --suite bench >"$build.log" 2>&1; then
+    grep -E '^[^=:]*: .*\(limit' "$log" | sed 's/^/   /'
 else
-    cat "$build.log"
-    echo "0 passed, 1 failed"
+    cat "$log" "$build.log"
 fi
+awk -f "$here/tally.awk" "$log"

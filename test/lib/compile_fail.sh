@@ -9,7 +9,7 @@ tree=${here%/*/*}
 logs=$1
 rm -rf "$logs"
 mkdir -p "$logs"
-flags="-std=c++20 -Wall -Wextra -Werror -fsyntax-only -I $tree/include $(
+flags="-std=c++20 ${IBVXX_WARNINGS-} -Werror -fsyntax-only -I $tree/include $(
     pkg-config --cflags libibverbs | sed 's/-I/-isystem /g'
 )"
 export flags logs
@@ -38,4 +38,6 @@ for log in "$logs"/*.log; do
 done
 grep '^failed' "$logs/results"
 passed=$(grep -c '^passed' "$logs/results")
-echo "$passed passed, $(($(wc -l <"$logs/jobs") - passed)) failed"
+failed=$(($(wc -l <"$logs/jobs") - passed))
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: headers.sh LOG_DIR [all]
 #
-# Compiles every public header alone, with the warnings of a careful user: with the default compiler in C++20, and in
+# Compiles every header alone, with the warnings in $IBVXX_HEADER_WARNINGS and, by GCC, $IBVXX_GCC_WARNINGS (meson.build): with the default compiler in C++20, and in
 # C++23 without exceptions and RTTI; where there is clang, with that too. "all" takes every combination of the compilers,
 # or of those named in $IBVXX_COMPILERS, with both standards, with and without exceptions and RTTI. Prints what failed,
 # then "N passed, N failed".
@@ -46,7 +46,7 @@ jobs() {
 # shellcheck disable=SC2016 # it is for the shells that xargs starts
 compile='
     header=${1##* } log=$logs/$(echo "$1" | tr -c "[:alnum:]+.\n" _)
-    case ${1%% *} in *clang*) ;; *) flags="$flags -Wlogical-op" ;; esac
+    case ${1% *} in *clang*) ;; *) flags="$flags ${IBVXX_GCC_WARNINGS-}" ;; esac
     if echo "#include <$header>" | ${1% *} -I "$include" $flags -x c++ -fsyntax-only - >"$log" 2>&1; then
         echo passed
     else
@@ -54,7 +54,7 @@ compile='
         mv "$log" "$log.failed"
     fi'
 
-flags="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast -Werror $(
+flags="${IBVXX_HEADER_WARNINGS-} -Werror $(
     pkg-config --cflags libibverbs fmt | sed 's/-I/-isystem /g'
 )"
 export include logs flags
@@ -65,4 +65,6 @@ for log in "$logs"/*.failed; do
 done
 grep '^failed' "$logs/results"
 passed=$(grep -c '^passed' "$logs/results")
-echo "$passed passed, $(($(wc -l <"$logs/jobs") - passed)) failed"
+failed=$(($(wc -l <"$logs/jobs") - passed))
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

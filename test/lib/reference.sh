@@ -7,7 +7,7 @@ set -u
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 if ! command -v doxygen >/dev/null 2>&1; then
     echo "0 passed, 0 failed, 1 skipped"
-    exit
+    exit 77
 fi
 rm -rf "$1"
 mkdir -p "$1"
@@ -20,4 +20,5 @@ if { cat docs/Doxyfile && echo "OUTPUT_DIRECTORY = $out"; } | doxygen - >"$out/l
 else
     head -n 25 "$out/log"
     echo "0 passed, 1 failed"
+    exit 1
 fi

@@ -5,7 +5,8 @@
 #   ...what the program printed...
 #
 # Prints the output of each program that failed, then "N passed, N failed[, N skipped]". A Catch2 program, of either
-# generation, counts for as many tests as its summary has test cases, any other one for one. Exit status 77: skipped.
+# generation, counts for as many tests as its summary has test cases, a script of test/lib for what its last line says, any
+# other one for one. Exit status 77: skipped.
 
 function number(text) {
     return match(text, /[0-9]+/) ? substr(text, RSTART, RLENGTH) + 0 : 0
@@ -56,6 +57,13 @@ BEGIN { passed = failed = skipped = 0 }
         else if (field[i] ~ /failed/) f += number(field[i])
         else if (field[i] ~ /skipped/) s += number(field[i])
     }
+}
+# The scripts of test/lib.
+/^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$/ {
+    p = $1
+    f = $3
+    s = $5 + 0
+    summary = 1
 }
 /^No tests ran/ { empty = 1 }
 # Meson's separators and its own summary do not belong to a program's output.
