@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""usage: includes.py [TREE]
+
+Reads the includes of src/shim and include/ibvxx, and checks the rules of docs/internals.md:
+
+- an include never points upward: to a later room of the shim, from forward/ to device/ or back, or from the toolkit's
+  objects to its context;
+- the shim never includes the context, and the toolkit never the shim;
+- no headers include each other in a circle;
+- a header of the shim has the source of its name: what it declares without a body is defined there.
+
+Prints what is wrong as FILE:LINE: ..., then "N passed, N failed", one test a file.
+"""
+import pathlib
+import re
+import sys
+
+# The rooms of src/shim from the bottom up. Rooms of one row do not include each other.
+ROOMS = [['core'], ['forward', 'device'], ['intercept'], ['system'], ['session']]
+LEVEL = {room: level for level, row in enumerate(ROOMS) for room in row}
+# Of the toolkit: the context, and what only it may include.
+CONTEXT = re.compile(r'ibvxx/(detail/)?context(_\w+)?\.hpp|ibvxx/detail/(owner|memory|qp)_registry\.hpp')
+# These describe the context to others, or are made for it.
+MAY_SEE_CONTEXT = re.compile(r'ibvxx/(detail/)?(context(_\w+)?|(owner|memory|qp)_registry|format|std_format|format_text|ibvxx)\.hpp')
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def blank(match):
+    return re.sub(r'[^\n]', ' ', match.group(0))
+
+
+def without_comments(text):
+    text = re.sub(r'//[^\n]*', blank, text)
+    return re.sub(r'/\*.*?\*/', blank, text, flags=re.DOTALL)
+
+
+def code_of(text):
+    """The text without comments, literals and preprocessor lines; lines keep their numbers."""
+    text = without_comments(text)
+    text = re.sub(r'"(\\.|[^"\\\n])*"', '""', text)
+    return re.sub(r'^\s*#(.*\\\n)*.*', blank, text, flags=re.MULTILINE)
+
+
+def includes_of(path):
+    for number, line in enumerate(without_comments(path.read_text()).split('\n'), 1):
+        found = INCLUDE.match(line)
+        if found:
+            yield number, found.group(2), found.group(1) == '"'
+
+
+def declarations(text):
+    """Functions that a header declares and does not define: (line, class or '', name)."""
+    code = code_of(text)
+    scopes = []  # of each open brace: 'namespace', 'class NAME', or 'body'
+    start = 0
+    for at, char in enumerate(code):
+        if char not in '{};':
+            continue
+        head = code[start:at]
+        words = re.sub(r'\[\[.*?\]\]', '', head, flags=re.DOTALL).strip()
+        words = re.sub(r'^(public|private|protected)\s*:\s*', '', words)
+        inside_body = 'body' in scopes
+        if char == '{':
+            named = re.search(r'\b(?:struct|class|union)\s+(?:\[\[.*?\]\]\s*)?(\w+)[^()]*$', words)
+            if re.match(r'(inline\s+)?namespace\b|extern\b', words):
+                scopes.append('namespace')
+            elif named and not inside_body and not words.startswith('enum'):
+                scopes.append('class ' + named.group(1))
+            else:
+                scopes.append('body')
+        elif char == '}':
+            if scopes:
+                scopes.pop()
+        elif not inside_body:
+            owner = scopes[-1][6:] if scopes and scopes[-1].startswith('class ') else ''
+            found = re.search(r'(~?\w+|operator\s*\S+?)\s*\(', words)
+            skipped = re.search(r'=\s*(default|delete|0)\s*$', words) or re.match(
+                r'(using|typedef|friend|template|static_assert|return|extern|enum)\b', words)
+            is_value = re.match(r'[^(]*=', words) and not re.search(r'\boperator\b', words)
+            if found and not skipped and not is_value and words.endswith((')', 'noexcept', 'const', 'override', 'final')):
+                line = code.count('\n', 0, start + len(head) - len(head.lstrip())) + 1
+                yield line, owner, found.group(1)
+        start = at + 1
+
+
+def defines(source, owner, name):
+    prefix = re.escape(owner) + r'::' if owner else r'(?<![\w:.>])'
+    # A parameter list, then what may stand between it and the body.
+    return re.search(prefix + re.escape(name) + r'\s*\([^;{}]*\)[^;{}]*(\{|:\s)', source) is not None
+
+
+def circles(graph):
+    """Each circle once, as a list of files."""
+    state, found = {}, []
+
+    def visit(node, way):
+        state[node] = 'open'
+        for _, other in graph.get(node, []):
+            if state.get(other) == 'open':
+                found.append(way[way.index(other):] + [other] if other in way else [node, other])
+            elif other not in state:
+                visit(other, way + [other])
+        state[node] = 'done'
+
+    for node in sorted(graph):
+        if node not in state:
+            visit(node, [node])
+    return found
+
+
+def check(tree):
+    """Problems by file: {path: ['FILE:LINE: ...']}."""
+    shim, include = tree / 'src/shim', tree / 'include'
+    rooms = [path for room in LEVEL for path in sorted((shim / room).rglob('*.[ch]pp'))]
+    headers = sorted((include / 'ibvxx').rglob('*.hpp'))
+    problems = {path: [] for path in rooms + headers}
+    graph = {}
+
+    def wrong(path, line, text):
+        problems[path].append(f'{path.relative_to(tree)}:{line}: {text}')
+
+    for path in rooms:
+        room = path.relative_to(shim).parts[0]
+        for line, name, quoted in includes_of(path):
+            if CONTEXT.fullmatch(name):
+                wrong(path, line, f'the shim includes the context: <{name}>')
+            if not quoted:
+                continue
+            target = next((one for one in (shim / name, path.parent / name) if one.exists()), None)
+            if target is None:
+                wrong(path, line, f'there is no src/shim/{name}')
+                continue
+            graph.setdefault(path, []).append((line, target.resolve()))
+            other = target.resolve().relative_to(shim.resolve()).parts[0]
+            if other == room:
+                continue
+            if LEVEL.get(other, len(ROOMS)) > LEVEL[room]:
+                wrong(path, line, f'points upward: {room}/ includes {other}/ ("{name}")')
+            elif LEVEL[other] == LEVEL[room]:
+                wrong(path, line, f'{room}/ and {other}/ do not include each other ("{name}")')
+        if path.suffix != '.hpp':
+            continue
+        source = path.with_suffix('.cpp')
+        body = code_of(source.read_text()) if source.exists() else ''
+        for line, owner, name in declarations(path.read_text()):
+            if not defines(body, owner, name):
+                full = f'{owner}::{name}' if owner else name
+                wrong(path, line, f'declares {full}, which {source.relative_to(tree)} does not define'
+                      if source.exists() else f'declares {full}, and there is no {source.relative_to(tree)}')
+
+    for path in headers:
+        own = str(path.relative_to(include))
+        in_shim = own.startswith('ibvxx/shim')
+        for line, name, _ in includes_of(path):
+            target = include / name
+            if target.exists():
+                graph.setdefault(path, []).append((line, target))
+            if CONTEXT.fullmatch(name) and not MAY_SEE_CONTEXT.fullmatch(own):
+                wrong(path, line, f'points upward: <{name}> is the context\'s')
+            if name.startswith('ibvxx/shim') and not in_shim:
+                wrong(path, line, f'the toolkit includes the shim: <{name}>')
+
+    known = {path.resolve(): path for path in problems}
+    for circle in circles({path.resolve(): [(n, t.resolve()) for n, t in edges] for path, edges in graph.items()}):
+        names = ' -> '.join(str(one.relative_to(tree.resolve())) for one in circle)
+        wrong(known[circle[0]], 1, f'includes itself in a circle: {names}')
+    return problems
+
+
+def main():
+    tree = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
+    problems = check(tree)
+    for wrong in problems.values():
+        for one in wrong:
+            print(one)
+    failed = sum(1 for wrong in problems.values() if wrong)
+    print(f'{len(problems) - failed} passed, {failed} failed')
+    return 1 if failed or not problems else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

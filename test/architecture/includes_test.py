@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Tests of includes.py: for each rule a tree that breaks it and one that does not."""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import includes  # noqa: E402
+
+
+class Rules(unittest.TestCase):
+    def problems(self, files):
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder).resolve()
+            for name, text in files.items():
+                path = tree / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return [one for wrong in includes.check(tree).values() for one in wrong]
+
+    def assert_right(self, files):
+        self.assertEqual(self.problems(files), [])
+
+    def assert_wrong(self, files, *texts):
+        found = self.problems(files)
+        self.assertEqual(len(found), len(texts), found)
+        for one, text in zip(found, texts):
+            self.assertIn(text, one)
+
+    def test_an_include_that_points_upward(self):
+        files = {'src/shim/core/call.hpp': '', 'src/shim/device/device.hpp': ''}
+        self.assert_right({**files, 'src/shim/device/pd.cpp': '#include "core/call.hpp"\n#include "device/device.hpp"\n'})
+        self.assert_wrong({**files, 'src/shim/core/call.cpp': '\n#include "device/device.hpp"\n'},
+                          'src/shim/core/call.cpp:2: points upward: core/ includes device/')
+
+    def test_forward_and_device_do_not_see_each_other(self):
+        files = {'src/shim/forward/real.hpp': '', 'src/shim/device/device.hpp': ''}
+        self.assert_right({**files, 'src/shim/intercept/pd.cpp': '#include "forward/real.hpp"\n#include "device/device.hpp"\n'})
+        self.assert_wrong({**files, 'src/shim/device/pd.cpp': '#include "forward/real.hpp"\n'}, 'do not include each other')
+
+    def test_an_include_in_a_comment_is_none(self):
+        self.assert_right({'src/shim/core/a.cpp': '// #include "session/b.hpp"\n/*\n#include "session/b.hpp"\n*/\n',
+                           'src/shim/session/b.hpp': ''})
+
+    def test_a_file_that_does_not_exist(self):
+        self.assert_wrong({'src/shim/core/a.cpp': '#include "core/b.hpp"\n'}, 'there is no src/shim/core/b.hpp')
+
+    def test_the_shim_does_not_include_the_context(self):
+        self.assert_right({'src/shim/session/a.cpp': '#include <ibvxx/error.hpp>\n'})
+        self.assert_wrong({'src/shim/session/a.cpp': '#include <ibvxx/context.hpp>\n'}, 'the shim includes the context')
+
+    def test_objects_do_not_include_the_context(self):
+        files = {'include/ibvxx/context.hpp': '#include <ibvxx/memory.hpp>\n'}
+        self.assert_right({**files, 'include/ibvxx/memory.hpp': ''})
+        self.assert_wrong({'include/ibvxx/context.hpp': '', 'include/ibvxx/memory.hpp': '#include <ibvxx/context.hpp>\n'},
+                          'include/ibvxx/memory.hpp:1: points upward')
+
+    def test_the_toolkit_does_not_include_the_shim(self):
+        self.assert_right({'include/ibvxx/shim/fault.hpp': '#include <ibvxx/shim/device.hpp>\n',
+                           'include/ibvxx/shim/device.hpp': ''})
+        self.assert_wrong({'include/ibvxx/memory.hpp': '#include <ibvxx/shim/device.hpp>\n'}, 'includes the shim')
+
+    def test_a_circle(self):
+        self.assert_wrong({'src/shim/core/a.hpp': '#include "core/b.hpp"\n', 'src/shim/core/b.hpp': '#include "core/a.hpp"\n'},
+                          'in a circle')
+
+    def test_a_header_without_its_source(self):
+        header = 'namespace a {\n/// Of b.\n[[nodiscard]] int f(int x) noexcept;\n}\n'
+        self.assert_right({'src/shim/core/a.hpp': header, 'src/shim/core/a.cpp': 'namespace a {\nint f(int x) noexcept {\n}\n}\n'})
+        self.assert_wrong({'src/shim/core/a.hpp': header}, 'a.hpp:3: declares f, and there is no src/shim/core/a.cpp')
+        self.assert_wrong({'src/shim/core/a.hpp': header, 'src/shim/core/a.cpp': 'int g() { return f(1); }\n'},
+                          'declares f, which src/shim/core/a.cpp does not define')
+
+    def test_a_member_function_without_its_source(self):
+        header = ('struct a {\n  a() = default;\n  virtual void p() = 0;\n  int inline_one() const { return value(1); }\n'
+                  '  ~a();\n  int value(int x) const noexcept;\n  int data = 0;\n};\n')
+        self.assert_right({'src/shim/core/a.hpp': header,
+                           'src/shim/core/a.cpp': 'a::~a() {}\nint a::value(int x) const noexcept {\n}\n'})
+        self.assert_wrong({'src/shim/core/a.hpp': header, 'src/shim/core/a.cpp': 'a::~a() {}\n'}, 'declares a::value')
+
+    def test_a_header_that_is_complete_needs_no_source(self):
+        self.assert_right({'src/shim/core/a.hpp': 'template <class T>\nint f(T);\ninline int g(int x) { return f(x); }\n'
+                                                  'struct s {\n  int a = f(1);\n  void (*h)(int) = nullptr;\n};\n'})
+
+
+if __name__ == '__main__':
+    unittest.main()
