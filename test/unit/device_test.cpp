@@ -96,6 +96,15 @@ TEST_CASE("a pointer verb that fails without an errno is unspecified, whatever e
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("a device without a number is EOPNOTSUPP naming the device") {
+  shim::session s;
+  const auto devices = or_throw(get_device_list());
+  CHECK(or_throw(get_device_index(devices[0])) == 0);
+  s.fail(verb::get_device_index).with(EOPNOTSUPP);
+  CHECK(detail_of(get_device_index(devices[0]), verb::get_device_index, EOPNOTSUPP).empty());
+  CHECK(s.calls(verb::get_device_index) == 2);
+}
+
 TEST_CASE("a null raw pointer is EINVAL naming the argument, and calls nothing") {
   shim::session s;
   ibv_context* const no_context = nullptr;

@@ -14,6 +14,8 @@ constexpr int no_memory[] = {ENOMEM};
 constexpr int device_list_errnos[] = {ENOSYS, ENOMEM};
 constexpr int open_errnos[] = {ENOMEM, EACCES, ENOSYS};
 constexpr int import_device_errnos[] = {EOPNOTSUPP, ENOMEM, EINVAL};
+// ibv_get_device_index sets no errno: the toolkit reports EOPNOTSUPP.
+constexpr int device_index_errnos[] = {EOPNOTSUPP};
 constexpr int query_errnos[] = {EIO, EINVAL};
 constexpr int gid_table_errnos[] = {EIO, EOPNOTSUPP};
 constexpr int pkey_errnos[] = {ENOENT, EIO};
@@ -97,7 +99,11 @@ constexpr std::array<verb_row, verb_count> rows{{
      .has_subject = false},
     {.call = verb::close_device, .at = exported, .reports = minus_one, .ending = subject},
     {.call = verb::get_device_guid},
-    {.call = verb::get_device_index},
+    {.call = verb::get_device_index,
+     .at = exported,
+     .reports = negative_value,
+     .errnos = device_index_errnos,
+     .has_subject = false},
     returns_code(verb::query_device, exported, query_errnos),
     returns_code(verb::query_device_ex, context_slot, query_errnos),
     returns_code(verb::query_port, context_slot, query_errnos),

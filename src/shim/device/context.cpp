@@ -125,7 +125,8 @@ const char* get_device_name(call& c, ibv_device* device) {
 }
 
 int get_device_index(call& c, ibv_device* device) {
-  if (!c.is_seen() || !find_device(c, device, "ibv_get_device_index")) return -1;
+  if (!find_device(c, device, "ibv_get_device_index") || c.failing())
+    return c.refuse_by_convention();
   const auto& devices = machine_of(c.state()).devices;
   for (std::size_t index = 0; index < devices.size(); ++index)
     if (&devices[index]->verbs == device) return static_cast<int>(index);

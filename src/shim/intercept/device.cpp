@@ -42,7 +42,8 @@ const char* ibv_get_device_name(ibv_device* device) {
 }
 
 int ibv_get_device_index(ibv_device* device) {
-  return intercepted_uncounted(exported{"ibv_get_device_index"}, &device::get_device_index, device);
+  return intercepted(verb::get_device_index, exported{"ibv_get_device_index"},
+                     &device::get_device_index, device);
 }
 
 __be64 ibv_get_device_guid(ibv_device* device) {

@@ -60,6 +60,7 @@ TEST_CASE("a null handle is an error and a finding of every verb") {
                                  verb::fork_init,
                                  verb::is_fork_initialized,
                                  verb::ack_async_event,
+                                 verb::get_device_index,
                                  verb::epoll_create1,
                                  verb::epoll_ctl,
                                  verb::fcntl,
