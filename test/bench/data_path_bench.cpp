@@ -11,6 +11,8 @@
 #include <ibvxx/shim.hpp>
 #include <vector>
 
+#include "support/connect.hpp"
+
 using namespace ibvxx;
 
 namespace {
@@ -27,33 +29,9 @@ struct loop {
   explicit loop(std::size_t length) : memory(2 * length) {
     std::fill(memory.begin(), memory.end(), std::byte{1});
     mr = or_throw(reg_mr(pd, std::span(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-    ibv_qp_init_attr attributes{};
-    attributes.send_cq = attributes.recv_cq = cq.get();
-    attributes.qp_type = IBV_QPT_RC;
-    attributes.cap = {16, 1, 1, 1, 0};
-    qp = or_throw(create_qp(pd, attributes));
-    ibv_qp_attr a{};
-    a.qp_state = IBV_QPS_INIT;
-    a.port_num = 1;
-    a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-    or_throw(
-        modify_qp(qp, a, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS));
-    a.qp_state = IBV_QPS_RTR;
-    a.path_mtu = IBV_MTU_4096;
-    a.dest_qp_num = qp->qp_num;
-    a.max_dest_rd_atomic = 1;
-    a.ah_attr.is_global = 1;
-    a.ah_attr.port_num = 1;
-    a.ah_attr.grh.sgid_index = 1;
-    ibv_query_gid(context.get(), 1, 1, &a.ah_attr.grh.dgid);
-    or_throw(modify_qp(qp, a,
-                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                           IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-    a.qp_state = IBV_QPS_RTS;
-    a.timeout = 14;
-    or_throw(modify_qp(qp, a,
-                       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                           IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+    qp = test::make_rc_qp(pd, cq, cq);
+    const qp_address own = test::address_of(qp, 0);
+    test::connect(qp, own, own);
   }
 
   void write(std::uint32_t length) {

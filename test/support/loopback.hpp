@@ -6,6 +6,8 @@
 #include <ibvxx/or_throw.hpp>
 #include <span>
 
+#include "connect.hpp"
+
 namespace ibvxx::test {
 
 struct loopback {
@@ -17,13 +19,10 @@ struct loopback {
   std::byte memory[256] = {};
   unique_mr region =
       or_throw(reg_mr(pd, std::span(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-  unique_qp a = create(), b = create();
+  unique_qp a = make_rc_qp(pd, send_cq, receive_cq), b = make_rc_qp(pd, send_cq, receive_cq);
 
   loopback() {
-    const auto port = or_throw(query_port(context, 1));
-    const auto gid = or_throw(query_gid_ex(context, 1, 1)).gid;
-    const qp_address from_a = local_address(a, 0x111, port, gid),
-                     from_b = local_address(b, 0x222, port, gid);
+    const qp_address from_a = address_of(a, 0x111), from_b = address_of(b, 0x222);
     connect(a, from_a, from_b);
     connect(b, from_b, from_a);
   }
@@ -49,21 +48,6 @@ struct loopback {
     request.opcode = IBV_WR_SEND;
     request.send_flags = IBV_SEND_SIGNALED;
     or_throw(post_send(a, &request));
-  }
-
- private:
-  unique_qp create() {
-    ibv_qp_init_attr attributes{};
-    attributes.send_cq = send_cq.get();
-    attributes.recv_cq = receive_cq.get();
-    attributes.cap = {16, 16, 1, 1, 0};
-    attributes.qp_type = IBV_QPT_RC;
-    return or_throw(create_qp(pd, attributes));
-  }
-  static void connect(unique_qp& qp, const qp_address& local, const qp_address& remote) {
-    or_throw(qp_to_init(qp, {.access = IBV_ACCESS_REMOTE_WRITE}));
-    or_throw(qp_to_rtr(qp, or_throw(rtr_options(local, remote, {.sgid_index = 1}))));
-    or_throw(qp_to_rts(qp, {.sq_psn = local.psn}));
   }
 };
 

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "connect.hpp"
+
 namespace ibvxx::test {
 
 inline constexpr int remote_access =
@@ -56,14 +58,12 @@ struct pair_options {
 /// RESET to RTS, from one address to another.
 inline void connect(const unique_qp& qp, const qp_address& from, const qp_address& to,
                     const pair_options& options) {
-  or_throw(qp_to_init(qp, {.access = options.access, .qkey = datagram_key}));
-  auto path = or_throw(rtr_options(from, to, {.sgid_index = 1}));
-  path.max_dest_rd_atomic = options.reads;
-  or_throw(qp_to_rtr(qp, path));
-  or_throw(qp_to_rts(qp, {.sq_psn = from.psn,
-                          .timeout = options.timeout,
-                          .rnr_retry = options.rnr_retry,
-                          .max_rd_atomic = options.reads}));
+  connect(qp, from, to,
+          connection{.access = options.access,
+                     .qkey = datagram_key,
+                     .timeout = options.timeout,
+                     .rnr_retry = options.rnr_retry,
+                     .reads = options.reads});
 }
 
 /// One end: everything that a queue pair needs, and 4 KiB of registered memory.
@@ -99,8 +99,7 @@ struct end_point {
   }
 
   [[nodiscard]] qp_address address_of(const unique_qp& one) const {
-    return local_address(one, one->qp_num, or_throw(query_port(context, 1)),
-                         or_throw(query_gid_ex(context, 1, 1)).gid);
+    return test::address_of(one, one->qp_num);
   }
   void connect_to(const qp_address& peer, const pair_options& options) {
     connect(qp, address, peer, options);

@@ -312,7 +312,7 @@ TEST_CASE("on hardware a CQ can ignore overruns: completions are written over wi
     init.cap = {16, 16, 1, 1, 0};
     init.qp_type = IBV_QPT_RC;
     const auto qp = or_throw(create_qp(pair.a.pd, init));
-    test::connect(qp, pair.a.address_of(qp), pair.b.address, {});
+    test::connect(qp, pair.a.address_of(qp), pair.b.address, test::pair_options{});
     or_throw(qp_to_reset(pair.b.qp));
     pair.b.connect_to(pair.a.address_of(qp), {});
     for (std::uint64_t id = 1; id <= 5; ++id)
