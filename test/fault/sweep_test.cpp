@@ -112,10 +112,10 @@ TEST_CASE("a body that reports less than an error is checked for what it reports
   const auto wrong_errno =
       shim::sweep([] { return plain([] { return 0; }, [](verb, int) { return EPERM; }); }, once);
   CHECK_FALSE(wrong_errno.clean());
-  CHECK(wrong_errno.failures.at(0).what == "the body told of another error: EPERM");
+  CHECK(wrong_errno.failures.at(0).what == "the body reported another error: EPERM");
   const auto silent = shim::sweep([] { plain([] {}, [](verb, int) {}); }, once);
   CHECK_FALSE(silent.clean());
-  CHECK(silent.failures.at(0).what == "nobody told of the error: the body succeeded");
+  CHECK(silent.failures.at(0).what == "the error was not reported: the body succeeded");
   CHECK(shim::sweep([] { return true; }).clean() == false);  // it calls nothing
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("calls that post requests are swept where options say so, and reported
   CHECK(with.runs > without.runs);
   const auto careless = shim::sweep(sending(false), {.posts = true});
   CHECK(complaints(careless) == 6);  // three errnos, once and persistently
-  CHECK(contains(careless.text(), "nobody told of the error"));
+  CHECK(contains(careless.text(), "the error was not reported"));
 }
 
 TEST_CASE("a report names each failing run by a line that repeats it, and it alone") {
@@ -272,7 +272,7 @@ TEST_CASE("the report for programs: one object a line, and the same every time")
         "{\"type\":\"verb\",\"verb\":\"ibv_get_device_list\",\"calls\":1,"
         "\"errnos\":[\"ENOSYS\",\"ENOMEM\"]}");
   CHECK(each[7].find("{\"type\":\"failure\",\"injected\":\"ibv_open_device (call 2) -> ENOMEM, "
-                     "once\",\"what\":\"nobody told of the error: the body succeeded\","
+                     "once\",\"what\":\"the error was not reported: the body succeeded\","
                      "\"replay\":\"ibv_open_device#2=ENOMEM,once\"}") == 0);
 }
 

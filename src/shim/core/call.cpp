@@ -82,8 +82,8 @@ void call::begin_counted() noexcept {
     run_action();
     subject_ = state_->subject_of(verb_, object_);  // the action may have destroyed or made objects
   }
-  // The kernel answers every command with EIO once the device is gone, which the action may have
-  // brought about.
+  // The kernel answers every command with EIO once the device is unplugged, which the action may
+  // have done.
   if (!fault_.fails && subject && subject->lost && *subject->lost && !outlives_device(verb_)) {
     fault_.fails = true;
     fault_.code = EIO;
@@ -168,7 +168,7 @@ void call::refuse_handle(object_kind kind, const void* handle, const record* obj
     found(finding_kind::wrong_kind,
           here() + " was given " + object->title + " where a " + name(kind) + " belongs");
   } else if (ending && object->destroyed_but_reported_failure) {
-    destroyed_but_reported_failure_ = true;  // the program retries what it was told failed
+    destroyed_but_reported_failure_ = true;  // the program retries what reported a failure
   } else {
     found(ending ? finding_kind::double_destroy : finding_kind::use_after_destroy,
           here() + " on " + object->title + ", " + origin(*object) + ", destroyed by call " +
@@ -204,8 +204,8 @@ int call::may_destroy(const void* handle) noexcept {
         here() + " on " + object.title + " while it is used by " +
             state_->objects.children_of(object),
         &object);
-  // Only a context goes regardless: ibv_close_device returns 0 in every case, and its children
-  // dangle.
+  // Only a context is destroyed regardless: ibv_close_device returns 0 in every case, and its
+  // children dangle.
   if (object.kind == object_kind::context) return 0;
   // The channel's count is libibverbs' own.
   return object.kind == object_kind::comp_channel ? EBUSY : from_kernel(EBUSY);

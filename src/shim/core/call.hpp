@@ -120,7 +120,7 @@ class call {
   /// Decides a destroy: 0, or the errno with which the object stays: the injected one, or EBUSY
   /// while other objects use it.
   [[nodiscard]] int may_destroy(const void* handle) noexcept;
-  /// Records that the object is gone.
+  /// Records that the object was destroyed.
   void retire(const void* handle) noexcept;
   /// may_destroy(), and on 0 retire().
   [[nodiscard]] int destroy(const void* handle) noexcept {
@@ -183,7 +183,7 @@ class call {
   [[nodiscard]] std::string here() const;
   /// Adds the finding for an argument that is null.
   void refuse_null(const char* argument) noexcept;
-  /// Adds the finding for a handle that is none of a live object of this kind.
+  /// Adds the finding for a handle that belongs to no live object of this kind.
   void refuse_handle(object_kind kind, const void* handle, const record* object,
                      bool ending) noexcept;
 

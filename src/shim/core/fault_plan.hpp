@@ -41,14 +41,15 @@ struct decision {
   std::function<void()> action{};  ///< to be done first, or empty
 };
 
-/// Not synchronised: whoever holds the engine's lock may use it.
+/// Not synchronised: needs the engine's lock. Costs: a decision looks at each rule.
 class fault_plan {
  public:
   void add(fault_rule rule) { rules_.push_back(std::move(rule)); }
   void clear() noexcept { rules_.clear(); }
   /// What happens to this call. Every matching rule counts it; the oldest that fires decides.
   [[nodiscard]] decision decide(verb call, std::uint64_t index, const void* object);
-  /// The request that a decision was about was there after all. Within the call that it was for.
+  /// Marks the rule as fired: the list has the request that it refuses. Within the call that the
+  /// decision was made for.
   void fired(const decision& decided) noexcept {
     if (decided.rule < rules_.size()) ++rules_[decided.rule].fired;
   }

@@ -122,7 +122,7 @@ void ledger::retire(record& object, std::uint64_t gone_by) noexcept {
 }
 
 void ledger::retire_tree(record& root, std::uint64_t gone_by) noexcept {
-  // The youngest first, so that no parent goes before its children.
+  // The youngest first, so that children are retired before their parents.
   for (auto object = records_.rbegin(); object != records_.rend(); ++object)
     if (object->live &&
         std::find(object->parents.begin(), object->parents.end(), &root) != object->parents.end())

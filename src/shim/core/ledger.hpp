@@ -33,10 +33,9 @@ struct record {
   std::uint64_t made_by;  ///< index of the call
   std::uint64_t gone_by = 0;
   bool live = true;
-  bool destroy_injected =
-      false;  ///< a rule made a destroy of it fail: that it stays is the rule's doing
-  bool destroyed_but_reported_failure = false;  ///< it is gone, and its destroy reported a failure
-  const bool* lost = nullptr;  ///< whether its device is gone; null for what belongs to none
+  bool destroy_injected = false;  ///< a rule made a destroy of it fail, so it may be left alive
+  bool destroyed_but_reported_failure = false;  ///< the destroy took effect
+  const bool* lost = nullptr;          ///< whether its device was unplugged; null: no device
   const void* thread_scope = nullptr;  ///< what lets one thread at a time use it; null: any thread
   std::vector<record*> parents;
   unsigned children = 0;            ///< live objects made from it
@@ -48,7 +47,9 @@ struct record {
   std::shared_ptr<const call_stack> made_at{}, gone_at{};  ///< where they are asked for
 };
 
-/// Not synchronised: whoever holds the engine's lock may use it.
+/// Not synchronised: needs the engine's lock. Costs: find() is constant; children_of(),
+/// find_leaks() and unexcused() are linear in the objects of the session, whose records stay until
+/// its end.
 class ledger {
  public:
   /// Writes down a new object. Null parents are passed over.
@@ -62,12 +63,12 @@ class ledger {
   /// The latest record of a descriptor number.
   [[nodiscard]] record* find_descriptor(int fd) const noexcept;
 
-  /// The object gets one parent in place of another.
+  /// Replaces one parent of the object by another.
   void adopt(record& object, record& from, record& to);
-  /// The object is gone: its parents lose a child.
+  /// Records that the object was destroyed: its parents have one child less.
   void retire(record& object, std::uint64_t gone_by) noexcept;
 
-  /// The same for everything that was made from it, too: a device that is gone takes them along.
+  /// The same for everything that was made from it, as when an unplugged device is closed.
   void retire_tree(record& root, std::uint64_t gone_by) noexcept;
 
   [[nodiscard]] std::size_t live() const noexcept;

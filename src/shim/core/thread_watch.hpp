@@ -1,5 +1,5 @@
-// Which threads are inside which calls. The session's lock lets one in at a time, so this is how
-// two that are not allowed to meet are seen to do so.
+// Which threads are inside which calls. The engine's lock admits one call at a time, so two calls
+// that overlap in the program are seen here, before they take it.
 #pragma once
 
 #include <atomic>

@@ -48,7 +48,7 @@ constexpr int fcntl_errnos[] = {EBADF};
 constexpr int close_errnos[] = {EIO, EINTR};
 
 // A scope of its own for the names of the enumerators.
-namespace table {
+namespace verb_rows {
 
 using enum operation;
 using enum convention;
@@ -324,9 +324,9 @@ static_assert([] {
   return true;
 }());
 
-}  // namespace table
+}  // namespace verb_rows
 }  // namespace
 
-constexpr std::array<verb_row, verb_count> verb_table = table::rows;
+constexpr std::array<verb_row, verb_count> verb_table = verb_rows::rows;
 
 }  // namespace ibvxx::shim

@@ -1,4 +1,4 @@
-// What the shim knows of each verb: one row for each, in verb_table.cpp.
+// The properties of each verb: one row for each, in verb_table.cpp.
 #pragma once
 
 #include <array>

@@ -103,7 +103,7 @@ namespace {
                                     const ibv_wc& wc, const ibv_grh* grh,
                                     ibv_ah_attr& out) noexcept {
   out = {};
-  // libibverbs reads the header in either case (rdma-core 44); a null one has been told of.
+  // libibverbs reads the header in either case (rdma-core 44); a null one is a finding already.
   if (grh) out.grh.flow_label = ntohl(grh->version_tclass_flow) & 0xfffff;
   out.dlid = wc.slid;
   out.sl = wc.sl;
@@ -147,7 +147,7 @@ int check_address(const sim_context& context, const ibv_ah_attr& address) noexce
   if (!ethernet) return 0;
   const ibv_gid& destination = address.grh.dgid;
   if (is_zero(destination)) return EINVAL;
-  if (destination.raw[0] == 0xff) return 0;  // multicast goes with either family
+  if (destination.raw[0] == 0xff) return 0;  // either family may name a group
   if (is_v4_gid(destination) != is_v4_gid(port->gids[index].gid)) return EINVAL;
   // The kernel looks for the way at once (ib_resolve_eth_dmac; measured).
   return port->state == IBV_PORT_ACTIVE ? 0 : ENETUNREACH;

@@ -43,7 +43,8 @@ namespace {
   return made;
 }
 
-/// What of a completion Soft-RoCE's extended queues can tell (rdma-core 44, providers/rxe).
+/// The details of a completion that Soft-RoCE's extended queues can read (rdma-core 44,
+/// providers/rxe).
 constexpr std::uint64_t soft_roce_details =
     IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM | IBV_WC_EX_WITH_SRC_QP |
     IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL | IBV_WC_EX_WITH_DLID_PATH_BITS;
@@ -88,7 +89,7 @@ ibv_comp_channel* create_comp_channel(call& c, ibv_context* context) {
 int destroy_comp_channel(call& c, ibv_comp_channel* channel) {
   auto* ending = c.ending<sim_comp_channel>(channel);
   if (!ending) return c.refuse_code();
-  // No command to the kernel: libibverbs looks at its own count, also when the device is gone.
+  // No command to the kernel: libibverbs checks its own count, also after an unplug.
   if (c.lost(channel) && ending->verbs.refcnt != 0) return EBUSY;
   const int code = c.destroy(channel);
   if (code == 0) ending->close_descriptor();

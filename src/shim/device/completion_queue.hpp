@@ -33,7 +33,7 @@ struct sim_comp_channel {
   sim_context* context = nullptr;
 };
 
-/// A completion that the session keeps back.
+/// A completion that the session holds (session::hold_completions).
 struct held_completion {
   completion done;
   bool solicited;
@@ -59,15 +59,15 @@ struct sim_cq {
   bool armed_solicited_only = false;
 
   ring<completion> entries{};
-  completion current{};  // what an iteration is at
+  completion current{};  // the completion that an iteration is at
   bool iterating = false;
   std::thread::id iterator{};
 
-  std::uint32_t hold = 0;  // the number of what keeps completions back, or 0
+  std::uint32_t hold = 0;  // the number of the hold in the completion plan, or 0
   std::deque<held_completion> held{};
-  bool overrun_told = false;
+  bool overrun_reported = false;
 
-  /// Completions that nobody has polled yet.
+  /// Completions that are not polled yet.
   [[nodiscard]] std::size_t waiting() const noexcept { return entries.size(); }
 };
 

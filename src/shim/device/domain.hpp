@@ -23,7 +23,7 @@ struct sim_pd {
   ibv_pd verbs{};
   abi_padding padding{};
   sim_context* context = nullptr;
-  const void* domain = this;  // what protection goes by: of a parent domain, the one it stands for
+  const void* domain = this;           // of a parent domain, that of the PD it was made from
   const void* thread_scope = nullptr;  // a parent domain's thread domain
   bool imported = false;
 };

@@ -25,7 +25,7 @@ void count_down(int fd) noexcept {
 }
 
 /// Takes one count from a descriptor, waiting for it if the descriptor is a blocking one. The
-/// session goes on meanwhile. False with errno where there is none.
+/// engine's lock is released meanwhile. False with errno where there is none.
 [[nodiscard]] bool take_count(call& c, int fd) noexcept {
   std::uint64_t one = 0;
   c.unlock();

@@ -57,11 +57,11 @@ struct key_entry {
   [[nodiscard]] explicit operator bool() const noexcept { return mr || mw; }
 };
 
-/// Keys are a 24-bit index and an 8-bit tag; the index is what the table goes by.
+/// Keys are a 24-bit index and an 8-bit tag; the table is by index.
 class key_table : public cyclic_table<key_entry> {
  public:
   key_table() noexcept : cyclic_table(1, 0xffffff) {}
-  /// What stands behind exactly this key, or null.
+  /// The entry with exactly this key, or null.
   [[nodiscard]] key_entry* find_key(std::uint32_t key) noexcept {
     key_entry* entry = find(key >> 8);
     return entry && *entry && entry->key == key ? entry : nullptr;

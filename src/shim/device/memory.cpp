@@ -26,8 +26,8 @@ constexpr unsigned remote_access =
          (static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)) - 1);
 }
 
-/// What ib_check_mr_access and the drivers say of access bits (measured bit by bit on Soft-RoCE,
-/// Linux 6.1).
+/// The checks of access bits by ib_check_mr_access and the drivers (measured bit by bit on
+/// Soft-RoCE, Linux 6.1).
 [[nodiscard]] int check_access(const sim_context& context, unsigned access) noexcept {
   constexpr unsigned known = 0xffU | IBV_ACCESS_OPTIONAL_RANGE;
   if ((access & ~known) != 0) return EINVAL;

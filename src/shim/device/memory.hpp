@@ -37,10 +37,10 @@ struct sim_mr {
   backing kind_of_memory = backing::memory;
   bool imported = false;
   unsigned windows = 0;  // bound to it
-  // Pieces, by address and length, that the program has freed or unmapped. The device has the pages
-  // still, and nobody else sees what is in them.
+  // Pieces, by address and length, that the program has freed or unmapped. The device still has the
+  // pages, which the program does not see any more.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> forgotten{};
-  bool forgotten_told = false;
+  bool forgotten_reported = false;
   void* mapping = nullptr;  // of a DMA buffer
   std::size_t mapped = 0;
 };

@@ -50,7 +50,7 @@ void for_each(const session_state& state, Look&& look) {
   return a_length != 0 && b_length != 0 && a < b + b_length && b < a + a_length;
 }
 
-/// The region that had a key and is gone, or null.
+/// The destroyed region that had a key, or null.
 [[nodiscard]] const record* former_owner(const session_state& state, const sim_device& device,
                                          std::uint32_t lkey) {
   const record* last = nullptr;
@@ -117,7 +117,7 @@ struct tally {
 template <class Names>
 [[nodiscard]] std::string requests_that_name(const session_state& state, Names&& names) {
   std::string list;
-  const auto tell = [&list](const tally& t, const char* what, const record& queue) {
+  const auto list_up = [&list](const tally& t, const char* what, const record& queue) {
     if (t.count == 0) return;
     list += (list.empty() ? "" : ", ") + std::to_string(t.count) + " " + what + " of " +
             queue.title + " (the first with wr_id " + std::to_string(t.first) + ")";
@@ -137,11 +137,11 @@ template <class Names>
       const queued_send& one = qp.sends[i];
       if ((one.request.flags & IBV_SEND_INLINE) == 0 && any(one.sges)) sends.add(one.request.wr_id);
     }
-    tell(sends, "queued send(s)", object);
-    tell(count(qp.receives), "posted receive(s)", object);
+    list_up(sends, "queued send(s)", object);
+    list_up(count(qp.receives), "posted receive(s)", object);
   });
   for_each<sim_srq>(state, [&](sim_srq& srq, const record& object) {
-    tell(count(srq.receives), "posted receive(s)", object);
+    list_up(count(srq.receives), "posted receive(s)", object);
   });
   return list;
 }
@@ -191,12 +191,12 @@ void find_reused_buffer(call& c, const record& queue, const receive_request& pos
         if (overlap(a.addr, a.length, b.addr, b.length)) return true;
     return false;
   };
-  bool told = false;
+  bool reported = false;
   const auto look = [&](ring<receive_request>& requests, const record& object) {
-    for (std::size_t i = 0; i < requests.size() && !told; ++i) {
+    for (std::size_t i = 0; i < requests.size() && !reported; ++i) {
       const receive_request& other = requests[i];
       if (&other == &posted || !shares(other)) continue;
-      told = true;
+      reported = true;
       c.found(finding_kind::buffer_reused,
               c.here() + " on " + queue.title + ": the receive with wr_id " +
                   std::to_string(posted.wr_id) + " has bytes that the one with wr_id " +
@@ -210,7 +210,7 @@ void find_reused_buffer(call& c, const record& queue, const receive_request& pos
 }
 
 void find_undersized_queue(session_state& state, sim_cq& cq, const ibv_wc& lost) {
-  if (std::exchange(cq.overrun_told, true)) return;
+  if (std::exchange(cq.overrun_reported, true)) return;
   std::uint64_t most = 0;
   std::string queues;
   for_each<sim_qp>(state, [&](const sim_qp& qp, const record& object) {
@@ -247,7 +247,7 @@ void find_freed_memory(const void* address, std::size_t length, const char* how)
   if (!c.is_seen() || c.state().forwards()) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   for (sim_mr* region : machine_of(c.state()).regions) {
-    if (!record_of(c.state(), &region->verbs).live) continue;  // it went with its device
+    if (!record_of(c.state(), &region->verbs).live) continue;  // it was destroyed with its device
     const auto own = reinterpret_cast<std::uintptr_t>(region->bytes);
     if (!overlap(begin, length, own, region->length)) continue;
     // In the region's own addresses, which are those that requests name.
@@ -269,7 +269,7 @@ void find_freed_memory(const void* address, std::size_t length, const char* how)
 }
 
 void find_use_of_forgotten(sim_mr& region) noexcept {
-  if (std::exchange(region.forgotten_told, true)) return;
+  if (std::exchange(region.forgotten_reported, true)) return;
   session_state& state = *engine::current_or_none();
   const record& object = record_of(state, &region.verbs);
   state.findings.add(finding_kind::memory_in_use,

@@ -16,7 +16,7 @@
 
 namespace ibvxx::shim {
 
-// In strict sessions: what the device answers with an error, told of when it is posted.
+// In strict sessions: requests that the device completes with an error, found when they are posted.
 
 /// A request for a send queue that takes none in this state, or for a receive queue.
 void find_wrong_state(call& c, const sim_qp& qp, bool receives);
@@ -31,10 +31,10 @@ void find_reused_buffer(call& c, const record& queue, const receive_request& pos
 
 /// A completion of `qp_number` was lost since its queue was full.
 void find_undersized_queue(session_state& state, sim_cq& cq, const ibv_wc& lost);
-/// A region goes, or is moved elsewhere, while requests name it.
+/// A region is destroyed, or moved elsewhere, while requests name it.
 void find_memory_in_use(call& c, const sim_mr& region);
-/// Memory of the program is freed or unmapped: what is told of it, and which bytes of regions are
-/// no memory any more.
+/// Memory of the program is freed or unmapped: a finding where requests name it. The bytes of
+/// regions in it are not touched any more.
 void find_freed_memory(const void* address, std::size_t length, const char* how);
 /// A request is about bytes that the program has freed or unmapped.
 void find_use_of_forgotten(sim_mr& region) noexcept;

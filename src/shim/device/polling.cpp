@@ -25,7 +25,7 @@ struct open_iteration {
 };
 thread_local open_iteration own_iteration;
 
-/// Takes the next completion out, and on hardware gives the slots back that it stands for.
+/// Takes the next completion out, and frees the send slots that it gives back.
 [[nodiscard]] bool take(sim_cq& queue, completion& out) noexcept {
   if (queue.entries.empty()) return false;
   out = queue.entries.front();
@@ -102,7 +102,7 @@ void show(sim_cq& queue) noexcept {
 }
 
 [[nodiscard]] const completion& current_entry(ibv_cq_ex* cq) noexcept {
-  // In a program that is right, whether the iteration is open is this thread's doing, too.
+  // In a correct program only this thread ends its iteration.
   if (own_iteration.handle == cq && own_iteration.generation == engine::generation() &&
       own_iteration.queue->iterating) [[likely]]
     return own_iteration.queue->current;

@@ -144,7 +144,7 @@ namespace device {
 int post_send(call& c, ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
   auto* qp = c.use<sim_qp>(handle);
   if (!qp || c.failing()) return refuse(list, bad, c.refuse_code());
-  // Soft-RoCE's provider wants both, and tells of no request where the state is wrong (measured).
+  // Soft-RoCE's provider requires both (measured).
   if (!bad || !list) return EINVAL;
   *bad = nullptr;
   if (refuse_endless(c, list)) return refuse(list, bad, EINVAL);
@@ -194,7 +194,7 @@ int post_recv(call& c, ibv_qp* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
   if (!bad || !list) return EINVAL;
   *bad = nullptr;
   if (c.state().strict) find_wrong_state(c, *qp, true);
-  // IBA C10-97.2.1; the provider goes by what libibverbs knows of the state (measured).
+  // IBA C10-97.2.1; the provider checks the state in ibv_qp (measured).
   const bool has_queue =
       !qp->srq && qp->verbs.qp_type != IBV_QPT_XRC_SEND && qp->verbs.qp_type != IBV_QPT_XRC_RECV;
   if (!has_queue || qp->state() == IBV_QPS_RESET) return EINVAL;

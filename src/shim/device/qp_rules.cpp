@@ -43,7 +43,7 @@ constexpr auto rc = IBV_QPT_RC, uc = IBV_QPT_UC, ud = IBV_QPT_UD, raw = IBV_QPT_
                xs = IBV_QPT_XRC_SEND, xr = IBV_QPT_XRC_RECV;
 
 // qp_state_table of the kernel (drivers/infiniband/core/verbs.c, Linux 6.1).
-const transition table[] = {
+const transition transitions[] = {
     {IBV_QPS_RESET,
      IBV_QPS_INIT,
      {{rc, init_connected, 0},
@@ -133,7 +133,7 @@ bool modify_is_ok(ibv_qp_state from, ibv_qp_state to, ibv_qp_type type, int mask
   int optional = 0;
   if (to != IBV_QPS_RESET && !(to == IBV_QPS_ERR && from != IBV_QPS_RESET)) {
     const needs* found = nullptr;
-    for (const transition& t : table)
+    for (const transition& t : transitions)
       if (t.from == from && t.to == to)
         for (const needs& n : t.by_type)
           if (n.type == type) found = &n;

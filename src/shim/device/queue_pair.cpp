@@ -69,16 +69,16 @@ struct wanted {
 }
 
 /// What is really given: room for SGEs and inline data is shared (rxe_qp_init_req), and the queues
-/// have a power of two of slots. The caller is told of the first only (measured).
+/// have a power of two of slots. The caller gets the first only (measured).
 void give_sizes(sim_qp& qp, const wanted& w) noexcept {
-  ibv_qp_cap& told = *w.cap;
+  ibv_qp_cap& given = *w.cap;
   constexpr auto sge = static_cast<std::uint32_t>(sizeof(ibv_sge));
-  const std::uint32_t room = std::max(told.max_send_sge * sge, told.max_inline_data);
-  told.max_send_sge = room / sge;
-  told.max_inline_data = room;
-  qp.cap = told;
-  qp.cap.max_send_wr = queue_capacity(told.max_send_wr);
-  qp.cap.max_recv_wr = w.srq ? 0 : queue_capacity(told.max_recv_wr);
+  const std::uint32_t room = std::max(given.max_send_sge * sge, given.max_inline_data);
+  given.max_send_sge = room / sge;
+  given.max_inline_data = room;
+  qp.cap = given;
+  qp.cap.max_send_wr = queue_capacity(given.max_send_wr);
+  qp.cap.max_recv_wr = w.srq ? 0 : queue_capacity(given.max_recv_wr);
   if (w.srq) qp.cap.max_recv_sge = 0;
 }
 
@@ -143,7 +143,7 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   return &verbs;
 }
 
-/// What the provider says of extended attributes before the kernel is asked (providers/rxe of
+/// The provider's checks of extended attributes, before those of the kernel (providers/rxe of
 /// rdma-core 44, measured; for hardware, what verbs.h allows).
 [[nodiscard]] int check_extended(const sim_context& context,
                                  const ibv_qp_init_attr_ex& a) noexcept {
@@ -253,7 +253,7 @@ ibv_qp* open_qp(call& c, ibv_context* context, ibv_qp_open_attr* attributes) {
   verbs.handle = handle_of(c);
   verbs.qp_num = shared->verbs.qp_num;
   verbs.qp_type = shared->verbs.qp_type;
-  verbs.state = IBV_QPS_UNKNOWN;  // as libibverbs has it: it was not told
+  verbs.state = IBV_QPS_UNKNOWN;  // as libibverbs sets it
   record_object(c, made, &verbs, *owner->device,
                 {c.record_of(context), c.record_of(attributes->xrcd)});
   return &verbs;

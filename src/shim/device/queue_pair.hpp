@@ -42,15 +42,15 @@ struct sim_qp {
   ibv_ece ece{};
   sim_qp* original = this;        // of one that ibv_open_qp gave: the queue pair itself
   unsigned users = 1;             // handles of the queue pair itself
-  std::vector<ibv_gid> groups{};  // multicast groups whose datagrams it gets
+  std::vector<ibv_gid> groups{};  // multicast groups that it has joined
 
   ring<queued_send> sends{};  // those that could not be carried out at once
   ring<receive_request> receives{};
-  bool waiting = false;            // the first of `sends` waits for somebody else
+  bool waiting = false;  // the first of `sends` waits; the queue pair is in machine::waiting
   bool first_is_running = false;   // the first of `sends` is being carried out
-  bool established = false;        // hardware: a message came in since RTR
-  std::uint32_t unreclaimed = 0;   // hardware: slots taken since the last completion
-  std::uint32_t slots_in_use = 0;  // hardware: slots that no polled completion gave back
+  bool established = false;        // a message arrived since RTR
+  std::uint32_t unreclaimed = 0;   // send slots taken since the last completion
+  std::uint32_t slots_in_use = 0;  // send slots that no polled completion has freed
   route_hint peer_hint{};          // where the peer was found last
 
   // ibv_wr_*: the batch between wr_start and its end
@@ -61,7 +61,8 @@ struct sim_qp {
   bool batch_open = false;
   std::thread::id batch_owner{};
 
-  /// The state as the device has it; verbs.state is what libibverbs was told last.
+  /// The state as the device has it; verbs.state is what the last modify or query of this handle
+  /// set.
   [[nodiscard]] ibv_qp_state state() const noexcept { return attr.qp_state; }
 };
 

@@ -27,12 +27,12 @@ namespace {
 
 [[nodiscard]] std::shared_ptr<sim_srq> make_queue(const call& c, const sim_pd& pd, ibv_pd* handle,
                                                   ibv_srq_attr& asked, void* srq_context) {
-  if (asked.max_sge == 0) asked.max_sge = 1;  // told to the caller (measured)
+  if (asked.max_sge == 0) asked.max_sge = 1;  // the caller gets it back (measured)
   auto made = std::make_shared<sim_srq>();
   made->context = pd.context;
   made->domain = pd.domain;
   made->attr = asked;
-  made->attr.max_wr = queue_capacity(asked.max_wr);  // told by a query only (measured)
+  made->attr.max_wr = queue_capacity(asked.max_wr);  // a query returns it (measured)
   made->verbs.context = handle->context;
   made->verbs.srq_context = srq_context;
   made->verbs.pd = handle;
@@ -52,8 +52,8 @@ ibv_srq* create_srq_ex(call& c, ibv_context* context, ibv_srq_init_attr_ex* a) {
   if ((a->comp_mask & ~known) != 0) return c.refuse_pointer(EOPNOTSUPP);
   const auto has = [a](unsigned bit) noexcept { return (a->comp_mask & bit) != 0; };
   const ibv_srq_type type = has(IBV_SRQ_INIT_ATTR_TYPE) ? a->srq_type : IBV_SRQT_BASIC;
-  // Soft-RoCE's driver refuses the other types, where it gets to see them: what is incomplete the
-  // kernel has refused before (measured).
+  // Soft-RoCE's driver refuses the other types, but the kernel refuses incomplete attributes
+  // before (measured).
   if (type == IBV_SRQT_TM && !offers.tag_matching && has(IBV_SRQ_INIT_ATTR_CQ) &&
       has(IBV_SRQ_INIT_ATTR_TM))
     return c.refuse_pointer(EOPNOTSUPP);

@@ -30,7 +30,7 @@ class ring {
   /// Keeps the first ones only.
   void truncate(std::size_t kept) noexcept { count_ = std::min(count_, kept); }
 
-  /// Takes out what `unwanted` says, keeping the order of the rest.
+  /// Removes the elements for which `unwanted` returns true, and keeps the order of the rest.
   template <class Unwanted>
   void remove_if(Unwanted&& unwanted) {
     std::size_t kept = 0;

@@ -29,7 +29,7 @@ struct open_batch {
 };
 thread_local open_batch own_batch;
 
-/// Whose batch it is: a finding, and null, unless it is this thread's.
+/// The queue pair of a batch that is this thread's; otherwise adds a finding and returns null.
 [[nodiscard, gnu::cold]] sim_qp* find_batch(ibv_qp_ex* handle) noexcept {
   call c(verb::wr_start, call::part::uncounted);
   auto* qp = c.use<sim_qp>(handle);
@@ -54,7 +54,7 @@ thread_local open_batch own_batch;
 }
 
 [[nodiscard]] sim_qp* batch_of(ibv_qp_ex* handle) noexcept {
-  // In a program that is right, whether the batch is open is this thread's doing, too.
+  // In a correct program only this thread ends its batch.
   if (own_batch.handle == handle && own_batch.generation == engine::generation() &&
       own_batch.qp->batch_open) [[likely]]
     return own_batch.qp;
@@ -149,7 +149,7 @@ void wr_atomic_fetch_add(ibv_qp_ex* qp, std::uint32_t rkey, std::uint64_t addres
   if (const subject one = latest(qp)) one.request().compare_or_add = add;
 }
 
-/// Not in every verbs.h. No device knows the request yet, so it is one that fails.
+/// Not in every verbs.h. No device carries the request out, so it fails.
 template <class Extended>
 void install_atomic_write(Extended& qp) noexcept {
   if constexpr (requires { qp.wr_atomic_write; })
@@ -303,7 +303,7 @@ void wr_start(call& c, ibv_qp_ex* handle) {
     c.found(finding_kind::unbalanced_batch,
             c.here() + " on " + c.record_of(handle)->title + " while " +
                 (own ? "the same thread has" : "another thread has had for seconds") +
-                " a batch open, for whose end a provider would wait for ever",
+                " a batch open, and a provider would wait for its end for ever",
             c.record_of(handle));
   qp->batch_open = true;
   qp->batch_owner = std::this_thread::get_id();

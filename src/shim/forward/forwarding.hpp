@@ -16,7 +16,7 @@
 namespace ibvxx::shim {
 
 /// Before the real call: false where a rule makes it fail, or where the object that it is called on
-/// is gone (a finding). A destroy that would wait for ever is a finding, and made to end.
+/// is gone (a finding). A destroy that would wait for ever is a finding, and ends.
 [[nodiscard]] bool admit(call& c) noexcept;
 /// After it: records what it made or ended.
 void record_outcome(call& c, const void* made = nullptr) noexcept;

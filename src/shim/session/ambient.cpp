@@ -1,4 +1,4 @@
-// The session of a program that begins none itself, as IBVXX_SHIM in its environment says.
+// The session of a program that begins none itself, by IBVXX_SHIM in its environment.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>

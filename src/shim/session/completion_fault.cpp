@@ -12,13 +12,13 @@
 namespace ibvxx::shim {
 namespace {
 
-/// Statuses that only whoever sends can get, since they tell of somebody else.
+/// Statuses that only a requester gets: they report what the responder did.
 [[nodiscard]] bool is_requesters(ibv_wc_status status) noexcept {
   return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ||
          status == IBV_WC_REM_OP_ERR || status == IBV_WC_MW_BIND_ERR;
 }
 
-/// Statuses that take an answer, or the lack of one, to know.
+/// Statuses that result from a response, or from the lack of one.
 [[nodiscard]] bool takes_an_answer(ibv_wc_status status) noexcept {
   return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ||
          status == IBV_WC_REM_OP_ERR || status == IBV_WC_REM_ACCESS_ERR ||
@@ -65,11 +65,11 @@ void completion_fault::with(ibv_wc_status status) const {
     throw std::logic_error("shim: status " + std::to_string(status) + " is no error");
   if (receives_ && is_requesters(status))
     throw std::logic_error("shim: a receive does not complete with status " +
-                           std::to_string(status) + ", which tells a sender of somebody else");
+                           std::to_string(status) + ", which reports the responder to a requester");
   const bool connected = qp_->qp_type == IBV_QPT_RC || qp_->qp_type == IBV_QPT_XRC_SEND;
   if (!receives_ && !connected && takes_an_answer(status))
     throw std::logic_error(
-        "shim: nobody answers this type of queue pair, so its requests do not "
+        "shim: this type of queue pair gets no responses, so its requests do not "
         "complete with status " +
         std::to_string(status));
   put_in_force(status, false);

@@ -3,7 +3,7 @@
 
 namespace ibvxx::shim {
 
-/// At the end of a forwarding run: destroys what the session's ledger says is alive, so that the
+/// At the end of a forwarding run: destroys what is alive in the session's ledger, so that the
 /// next run finds the machine as this one did. The run's injected failures kept these objects, and
 /// the body has given up their handles.
 void destroy_leftovers();

@@ -71,9 +71,9 @@ session::~session() {
   for (const finding& one : all)
     std::fprintf(stderr, "ibvxx-shim: %s: %s\n", name(one.kind), one.text.c_str());
   if (std::uncaught_exceptions() > exceptions_) return;
-  std::fprintf(
-      stderr,
-      "ibvxx-shim: the session ended with findings that nobody looked at; finish() returns them\n");
+  std::fprintf(stderr,
+               "ibvxx-shim: the session ended with findings that were not collected; finish() "
+               "returns them\n");
   std::abort();
 }
 

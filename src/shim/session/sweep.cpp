@@ -25,14 +25,14 @@ void keep(const error& e) noexcept {
   handed_over->push_back(e);
 }
 
-/// What came of one run.
+/// The outcome of one run.
 struct run {
   body_outcome outcome;
   std::vector<error> teardown;
   std::vector<traced_call> trace;  // subjects are not valid any more
   std::vector<fault_rule> rules;   // with how often each fired
   std::vector<finding> findings;
-  std::vector<std::string> left;  // alive without an excuse
+  std::vector<std::string> left;  // alive, and no injected failure accounts for it
   bool left_anything = false;
 };
 
@@ -79,7 +79,7 @@ struct run {
 [[nodiscard]] bool is_of(const error& e, const fault_rule& rule) noexcept {
   return e.call() == rule.call && e.code() == rule.code;
 }
-/// As far as the body says.
+/// As far as the body reports it.
 [[nodiscard]] bool is_of(const body_outcome& outcome, const fault_rule& rule) noexcept {
   if (outcome.told) return is_of(*outcome.told, rule);
   return outcome.failed && (outcome.code == 0 || outcome.code == rule.code);
@@ -152,8 +152,8 @@ class sweeper {
     return one;
   }
 
-  /// The first failure must be told by the body, or, if it struck a destroy, at least by the
-  /// teardown handler. A second one may be lost only where it struck a question, not a destroy.
+  /// The body must report the first failure, or, if that was a destroy's, at least the teardown
+  /// handler. A second one may be lost only where it was a query's, not a destroy's.
   void check_told(const std::vector<fault_rule>& rules, const run& one) {
     for (const fault_rule& rule : rules) {
       const bool destroy = row_of(rule.call).ends_something();
@@ -163,10 +163,10 @@ class sweeper {
       const bool second = &rule != &rules.front();
       if (by_body || (destroy && by_handler)) continue;
       if (second && (!destroy || one.outcome.failed))
-        continue;  // the body tells one error, and told the first
+        continue;  // a body reports one error, and this one reported the first
       complain(rules, one.outcome.failed
-                          ? "the body told of another error: " + describe(one.outcome)
-                          : std::string("nobody told of the error: the body succeeded"));
+                          ? "the body reported another error: " + describe(one.outcome)
+                          : std::string("the error was not reported: the body succeeded"));
       return;
     }
   }

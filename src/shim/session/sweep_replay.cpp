@@ -51,7 +51,7 @@ namespace {
   if (rule.index == 0) refuse(part, "has no number of a call, which count from 1");
   rule.code = errno_called(part.substr(equals + 1, comma - equals - 1), part);
   const std::string_view times = part.substr(comma + 1);
-  if (times != "once" && times != "always") refuse(part, "says neither once nor always");
+  if (times != "once" && times != "always") refuse(part, "ends with neither once nor always");
   rule.times = times == "once" ? 1 : UINT64_MAX;
   return rule;
 }

@@ -56,13 +56,13 @@ void add_errnos(std::string& out, verb call) {
   out += ']';
 }
 
-/// Calls `tell` with each verb that was swept, and how often.
-template <class Tell>
-void for_each_verb(const sweep_report& report, Tell&& tell) {
+/// Calls `add` with each verb that was swept, and how often.
+template <class Add>
+void for_each_verb(const sweep_report& report, Add&& add) {
   for (std::size_t v = 0; v < verb_count; ++v) {
     const auto one = static_cast<verb>(v);
     if (const auto count = std::count(report.calls.begin(), report.calls.end(), one); count != 0)
-      tell(one, static_cast<std::size_t>(count));
+      add(one, static_cast<std::size_t>(count));
   }
 }
 

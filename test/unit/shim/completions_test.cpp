@@ -212,7 +212,7 @@ TEST_CASE("rules about completions that make no sense are refused with the reaso
   CHECK(contains(reason([&] { s.complete(qp).with(static_cast<ibv_wc_status>(31)); }),
                  "is no error"));
   CHECK(contains(reason([&] { s.complete_receive(qp).with(IBV_WC_RETRY_EXC_ERR); }),
-                 "tells a sender of somebody else"));
+                 "reports the responder to a requester"));
   CHECK(contains(reason([&] { s.complete_receive(qp).opcode(IBV_WR_RDMA_READ).lose(); }),
                  "take no receive"));
   CHECK(contains(reason([&] { s.complete_receive(qp).after_effect().lose(); }), "has completed"));
@@ -225,7 +225,7 @@ TEST_CASE("rules about completions that make no sense are refused with the reaso
     attributes.qp_type = IBV_QPT_UD;
     auto datagrams = or_throw(create_qp(f.pair->pd, attributes));
     CHECK(contains(reason([&] { s.complete(datagrams.get()).with(IBV_WC_RETRY_EXC_ERR); }),
-                   "nobody answers"));
+                   "gets no responses"));
   }
   s.hold_completions(cq);
   CHECK(contains(reason([&] { s.hold_completions(cq); }), "kept back already"));

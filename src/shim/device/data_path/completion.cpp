@@ -52,7 +52,7 @@ bool complete(session_state& state, sim_cq& cq, const completion& done, bool sol
   }
   if (cq.entries.size() >= static_cast<std::size_t>(cq.verbs.cqe)) {
     if (!cq.ignores_overrun) {
-      // Every completion that is lost raises the event; the queue goes on (measured).
+      // Every completion that is lost raises the event; the queue stays usable (measured).
       ibv_async_event event{};
       event.event_type = IBV_EVENT_CQ_ERR;
       event.element.cq = &cq.verbs;

@@ -34,7 +34,7 @@ void wait(session_state& state, sim_qp& qp) {
   machine_of(state).waiting.push_back(&qp);
 }
 
-/// In SQD only what had begun before goes on.
+/// In SQD only a request that had begun before continues.
 [[nodiscard]] bool may_go_on(const sim_qp& qp) noexcept {
   return qp.state() == IBV_QPS_RTS || (qp.state() == IBV_QPS_SQD && qp.attr.sq_draining != 0);
 }

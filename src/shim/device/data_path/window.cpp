@@ -6,7 +6,8 @@
 namespace ibvxx::shim {
 namespace {
 
-/// Whether the device still knows both: they may have gone while the request was queued.
+/// Whether a window or a region is still alive: it may have been destroyed while the request was
+/// queued.
 [[nodiscard]] bool known(sim_device& device, const sim_mw& window) noexcept {
   const key_entry* entry = device.keys.find_key(window.rkey);
   return entry && entry->mw == &window;
