@@ -17,14 +17,16 @@ struct ah_deleter : object_deleter<ah_deleter, ibv_ah, verb::destroy_ah> {
   static constexpr const char* users = "a work request";
   [[nodiscard]] static int destroy(ibv_ah* ah) noexcept { return ::ibv_destroy_ah(ah); }
 };
-/// An address handle: where a datagram goes. Keep it until the sends that name it have completed.
+/// An address handle: the destination of a datagram. Keep it until the sends that name it have
+/// completed.
 using unique_ah = unique_handle<ibv_ah*, ah_deleter>;
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// After an address could not be made or resolved: which of its indices the device has not.
+/// Explains why an address handle was not created or an address not resolved: names the index that
+/// is out of range.
 [[gnu::cold]] inline void explain_address(error& e, ibv_context* context,
                                           const ibv_ah_attr& address) noexcept {
   const detail::errno_guard keep;
@@ -44,8 +46,9 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
               unsigned{address.grh.sgid_index});
 }
 
-/// A GRH to pass: the caller's, or zeros where the completion has none. libibverbs reads it in
-/// either case, although its manual page says that it is ignored then (rdma-core 44).
+/// The GRH argument of a verb: the caller's, or zeros for a completion without one. libibverbs
+/// reads it in both cases, although its manual page says that it is ignored in the second
+/// (rdma-core 44).
 class grh_argument {
  public:
   explicit grh_argument(const ibv_grh* given) noexcept {
@@ -68,8 +71,8 @@ class grh_argument {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// An address handle. Errors: EINVAL naming the port or the GID index that the device has not; on
-/// RoCE also what resolving the peer's MAC address runs into, for which it may wait on the network.
+/// Creates an address handle. Errors: EINVAL naming the port or the GID index that is out of range;
+/// on RoCE also the errors of resolving the peer's MAC address, which may wait for the network.
 [[nodiscard]] inline result<unique_ah> create_ah(ref<ibv_pd> pd, ibv_ah_attr attributes) noexcept {
   if (!pd.get()) return detail::null_argument(verb::create_ah, "pd");
   auto ah = detail::obtain<unique_ah>(verb::create_ah, pd->context, [&]() noexcept {
@@ -80,9 +83,10 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 }
 
 /// The address of the sender of a received datagram, as attributes for create_ah. `grh` is the 40
-/// bytes in front of the datagram; it may be null where the completion has no IBV_WC_GRH. `port` is
-/// the port that it arrived on. Errors: EINVAL for a multicast destination, EPROTONOSUPPORT for a
-/// header that is neither, ENOENT or EINVAL where the destination is not in the port's GID table.
+/// bytes in front of the datagram; it may be null if the completion has no IBV_WC_GRH. `port` is
+/// the port that received it. Errors: EINVAL for a multicast destination, EPROTONOSUPPORT for a
+/// header that is neither IPv4 nor IPv6, ENOENT or EINVAL if the destination is not in the port's
+/// GID table.
 [[nodiscard]] inline result<ibv_ah_attr> init_ah_from_wc(ref<ibv_context> context, int port,
                                                          const ibv_wc& completion,
                                                          const ibv_grh* grh) noexcept {
@@ -100,7 +104,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return failure(error(call, errno).on(context.get()).explain("port %d", port));
 }
 
-/// The two in one: an address handle for replying.
+/// Creates an address handle for a reply: init_ah_from_wc and create_ah in one call.
 [[nodiscard]] inline result<unique_ah> create_ah_from_wc(ref<ibv_pd> pd, const ibv_wc& completion,
                                                          const ibv_grh* grh, int port) noexcept {
   constexpr verb call = verb::create_ah_from_wc;
@@ -116,15 +120,15 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return ah;
 }
 
-/// Where a RoCE address leads on the link.
+/// The Ethernet address of a RoCE destination.
 struct eth_l2 {
   std::array<std::uint8_t, ETHERNET_LL_SIZE> mac{};
   std::uint16_t vlan = 0xffff;  ///< 0xffff: none
 };
 
-/// Resolves the MAC address and the VLAN of `address` as the kernel's neighbour table has them. It
-/// may wait for an answer from the network, 3 seconds at most (rdma-core 44). Errors: EHOSTUNREACH
-/// where none comes, EINVAL where the source GID belongs to no network device.
+/// Resolves the MAC address and the VLAN of `address` with the kernel's neighbour table. It may
+/// wait for a reply from the network, at most 3 seconds (rdma-core 44). Errors: EHOSTUNREACH
+/// without a reply, EINVAL if the source GID belongs to no network device.
 [[nodiscard]] inline result<eth_l2> resolve_eth_l2_from_gid(ref<ibv_context> context,
                                                             ibv_ah_attr address) noexcept {
   constexpr verb call = verb::resolve_eth_l2_from_gid;
@@ -143,8 +147,7 @@ struct eth_l2 {
   return failure(e);
 }
 
-/// Takes a queue pair out of a multicast group that attach_mcast put it in, for a membership that
-/// was released.
+/// Detaches a queue pair from a multicast group: needed only after multicast_membership::release().
 [[nodiscard]] inline result<void> detach_mcast(ref<ibv_qp> qp, const ibv_gid& gid,
                                                std::uint16_t lid) noexcept {
   if (!qp.get()) return detail::null_argument(verb::detach_mcast, "qp");
@@ -154,18 +157,18 @@ struct eth_l2 {
   return done;
 }
 
-/// A queue pair's membership in a multicast group: detached when it goes. It does not own the queue
-/// pair, which must outlive it: while it is there the kernel refuses to destroy the queue pair
-/// (EBUSY). Not synchronised: one thread at a time.
+/// A queue pair's membership in a multicast group. The destructor detaches the queue pair. It does
+/// not own the queue pair, which must outlive it: the kernel refuses to destroy a queue pair that
+/// is attached (EBUSY). Not synchronised: one thread at a time.
 class [[nodiscard]] multicast_membership {
  public:
   multicast_membership() noexcept = default;
-  /// Adopts a membership that nobody else owns.
+  /// Adopts a membership that has no other owner.
   explicit multicast_membership(ibv_qp* qp, const ibv_gid& gid, std::uint16_t lid) noexcept
       : qp_(qp), gid_(gid), lid_(lid) {}
   multicast_membership(multicast_membership&& other) noexcept
       : qp_(other.release()), gid_(other.gid_), lid_(other.lid_) {}
-  /// Detaches what was attached so far, then takes the other's. A failed detach goes to the
+  /// Detaches the present membership, then takes the other's. A failed detach is passed to the
   /// teardown handler.
   multicast_membership& operator=(multicast_membership&& other) noexcept {
     if (this != &other) {
@@ -178,11 +181,11 @@ class [[nodiscard]] multicast_membership {
   }
   multicast_membership(const multicast_membership&) = delete;
   multicast_membership& operator=(const multicast_membership&) = delete;
-  /// Detaches. Never throws, keeps errno, and hands a failed detach to the teardown handler.
+  /// Detaches. Never throws, keeps errno, and passes a failed detach to the teardown handler.
   ~multicast_membership() { detach_or_report(); }
 
-  /// Detaches. On failure it is still a membership and the call can be repeated; empty is a
-  /// success.
+  /// Detaches. After a failure the membership is still owned, and the call can be repeated. An
+  /// empty membership succeeds.
   [[nodiscard]] result<void> reset() noexcept {
     if (qp_) {
       if (auto done = detach_mcast(qp_, gid_, lid_); !done) [[unlikely]]
@@ -192,7 +195,7 @@ class [[nodiscard]] multicast_membership {
     return {};
   }
 
-  /// Gives the membership up without detaching: the caller detaches from here on.
+  /// Gives the membership up without detaching; the caller must detach it then (detach_mcast).
   [[nodiscard]] ibv_qp* release() noexcept { return std::exchange(qp_, nullptr); }
 
   /// The queue pair, or null.
@@ -222,9 +225,10 @@ class [[nodiscard]] multicast_membership {
   std::uint16_t lid_ = 0;
 };
 
-/// Attaches a UD queue pair to a multicast group, which the subnet's administration must know.
-/// `lid` is in host byte order; 0 on RoCE. EINVAL for another type of queue pair, and for a GID
-/// that is no multicast GID.
+/// Attaches a UD queue pair to a multicast group. On InfiniBand the program must also join the
+/// group at the subnet administrator (manual page of ibv_attach_mcast). `lid` is in host byte
+/// order; 0 on RoCE. EINVAL for another type of queue pair, and for a GID that is not a multicast
+/// GID.
 [[nodiscard]] inline result<multicast_membership> attach_mcast(ref<ibv_qp> qp, const ibv_gid& gid,
                                                                std::uint16_t lid) noexcept {
   constexpr verb call = verb::attach_mcast;
@@ -234,7 +238,7 @@ class [[nodiscard]] multicast_membership {
     return multicast_membership(qp.get(), gid, lid);
   error e(call, code);
   e.on(qp->context).explain("QP 0x%x, lid 0x%x", qp->qp_num, unsigned{lid});
-  if (gid.raw[0] != 0xff) e.explain("; the GID is no multicast GID");
+  if (gid.raw[0] != 0xff) e.explain("; the GID is not a multicast GID");
   return failure(e);
 }
 

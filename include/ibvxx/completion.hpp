@@ -31,6 +31,7 @@ struct cq_deleter : object_deleter<cq_deleter, ibv_cq, verb::destroy_cq> {
 /// acknowledged.
 using unique_cq = unique_handle<ibv_cq*, cq_deleter>;
 
+/// Creates a completion channel. Errors: EMFILE or ENFILE, naming the descriptor limit.
 [[nodiscard]] inline result<unique_comp_channel> create_comp_channel(
     ref<ibv_context> context) noexcept {
   if (!context.get()) return detail::null_argument(verb::create_comp_channel, "context");
@@ -47,7 +48,7 @@ using unique_cq = unique_handle<ibv_cq*, cq_deleter>;
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// After ibv_create_cq failed: which of its arguments the device would not have.
+/// Explains a failed ibv_create_cq: names the argument that is out of range, or else both.
 [[gnu::cold]] inline void explain_cq_limits(error& e, ibv_context* context, long long cqe,
                                             long long comp_vector) noexcept {
   const detail::errno_guard keep;
@@ -64,10 +65,10 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// A completion queue with room for at least `cqe` entries (the real size is `cq->cqe`); `channel`
-/// may be null: the queue is then only polled. `comp_vector` counts from 0 and must be below the
-/// context's num_comp_vectors. `cq_context` comes back with each event. Errors: EINVAL naming the
-/// argument and the limit; ENOMEM.
+/// Creates a completion queue with at least `cqe` entries; the actual number is `cq->cqe`.
+/// `channel` may be null: the queue can then only be polled. `comp_vector` counts from 0 and must
+/// be below the context's num_comp_vectors. Each event carries `cq_context`. Errors: EINVAL naming
+/// the argument and the limit; ENOMEM.
 [[nodiscard]] inline result<unique_cq> create_cq(ref<ibv_context> context, int cqe,
                                                  ibv_comp_channel* channel = nullptr,
                                                  int comp_vector = 0,
@@ -93,8 +94,8 @@ struct cq_ex_deleter : object_deleter<cq_ex_deleter, ibv_cq_ex, verb::destroy_cq
     return ::ibv_destroy_cq(::ibv_cq_ex_to_cq(cq));
   }
 };
-/// An extended completion queue: one that is polled by iteration and tells more of each completion.
-/// It passes as a plain one wherever a `ref<ibv_cq>` is asked for.
+/// An extended completion queue, which is polled by iteration and offers more fields of each
+/// completion. It converts to ref<ibv_cq>.
 class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_deleter> {
  public:
   using unique_handle::unique_handle;
@@ -105,14 +106,15 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   operator ref<ibv_cq>() const&& = delete;
 };
 
-/// An extended completion queue. `attributes.wc_flags` (ibv_create_cq_wc_flags) says what can be
-/// read of a completion besides its status and wr_id; for the rest see create_cq. EOPNOTSUPP for
-/// flags that the device cannot serve, and from providers without extended queues.
+/// Creates an extended completion queue. `attributes.wc_flags` (ibv_create_cq_wc_flags) selects the
+/// fields of a completion that can be read besides status and wr_id; otherwise as create_cq.
+/// EOPNOTSUPP for flags that the device does not support, and from providers without extended
+/// queues.
 [[nodiscard]] inline result<unique_cq_ex> create_cq_ex(ref<ibv_context> context,
                                                        ibv_cq_init_attr_ex attributes) noexcept {
   constexpr verb call = verb::create_cq_ex;
   if (!context.get()) return detail::null_argument(call, "context");
-  // The providers go on with signed numbers.
+  // The providers use signed numbers.
   if (attributes.cqe < 1 || attributes.cqe > INT_MAX)
     return failure(detail::refusal(call, context.get())
                        .explain("attributes.cqe %u is outside 1..%d", attributes.cqe, INT_MAX));
@@ -133,8 +135,8 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   return cq;
 }
 
-/// Changes the room of a completion queue to at least `cqe` entries; the real size is `cq->cqe`
-/// afterwards. It cannot become smaller than what it holds (EINVAL).
+/// Resizes a completion queue to at least `cqe` entries; the actual number is `cq->cqe` afterwards.
+/// EINVAL for a size below the number of completions in the queue.
 [[nodiscard]] inline result<void> resize_cq(ref<ibv_cq> cq, int cqe) noexcept {
   if (!cq.get()) return detail::null_argument(verb::resize_cq, "cq");
   if (cqe < 1)
@@ -143,8 +145,8 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   const int code = ::ibv_resize_cq(cq.get(), cqe);
   if (code == 0) [[likely]]
     return {};
-  // Where mlx4, mlx5 and mthca find no memory for the new queue they return -1, with the reason in
-  // errno or nowhere (rdma-core 44 to 65).
+  // Without memory for the new queue mlx4, mlx5 and mthca return -1, and either set errno or leave
+  // it at 0 (rdma-core 44 to 65).
   error e(verb::resize_cq, code == -1 ? errno : code);
   e.on(cq->context);
   ibv_device_attr device;
@@ -157,8 +159,8 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   return failure(e);
 }
 
-/// Moderates events: `attributes.moderate` holds a count and a period in microseconds, and
-/// attr_mask must contain IBV_CQ_ATTR_MODERATE. EOPNOTSUPP from providers that cannot.
+/// Sets event moderation: `attributes.moderate` holds a count and a period in microseconds, and
+/// attr_mask must contain IBV_CQ_ATTR_MODERATE. EOPNOTSUPP from providers without moderation.
 [[nodiscard]] inline result<void> modify_cq(ref<ibv_cq> cq,
                                             ibv_modify_cq_attr attributes) noexcept {
   if (!cq.get()) return detail::null_argument(verb::modify_cq, "cq");
@@ -170,16 +172,16 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   return done;
 }
 
-/// Asks for one event at the next completion (or the next solicited one). One-shot: arm, then poll
-/// until empty, then wait.
+/// Arms the queue: one event at the next completion, or at the next solicited one. One-shot: arm,
+/// poll until the queue is empty, then wait. `cq` must not be null.
 [[nodiscard]] inline result<void> req_notify_cq(ref<ibv_cq> cq,
                                                 bool solicited_only = false) noexcept {
   return detail::check(verb::req_notify_cq, ::ibv_req_notify_cq(cq.get(), solicited_only ? 1 : 0),
                        cq->context);
 }
 
-/// Takes up to `completions.size()` completions; the number taken is below that exactly when the
-/// queue is empty. `cq` must not be null.
+/// Polls up to `completions.size()` completions and returns their number, which is smaller only if
+/// the queue is empty. `cq` must not be null.
 [[nodiscard]] inline result<std::size_t> poll_cq(ref<ibv_cq> cq,
                                                  std::span<ibv_wc> completions) noexcept {
   const std::size_t room = completions.size() < INT_MAX ? completions.size() : INT_MAX;
@@ -187,17 +189,16 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
       static_cast<unsigned>(::ibv_poll_cq(cq.get(), static_cast<int>(room), completions.data()));
   if (taken <= room) [[likely]]
     return taken;
-  // A negative answer has no meaning but failure (manual page). An answer above the room is not a
-  // count either: the stand-in for a provider without the call returns EOPNOTSUPP (rdma-core 44,
-  // dummy_ops.c).
+  // A negative return value is a failure (manual page). A value above the size of the array is not
+  // a count either: libibverbs' substitute for a missing provider function returns EOPNOTSUPP
+  // (rdma-core 44, dummy_ops.c).
   const int code = taken > INT_MAX ? 0 : static_cast<int>(taken);
   return failure(error(verb::poll_cq, code).on(cq->context));
 }
 
-/// Begins to iterate: true when a completion is there, to be read from `cq` (`cq->status`,
-/// `cq->wr_id`, ibv_wc_read_*); false when there is none. Only after true must end_poll follow, and
-/// until then the queue may be locked against other threads. `cq` must not be null. See also
-/// poll_batch.
+/// Begins an iteration. True: a completion can be read from `cq` (`cq->status`, `cq->wr_id`,
+/// ibv_wc_read_*), and end_poll must follow; until then the provider may hold the lock of the
+/// queue. False: the queue is empty. `cq` must not be null. See also poll_batch.
 [[nodiscard]] inline result<bool> start_poll(ref<ibv_cq_ex> cq,
                                              ibv_poll_cq_attr attributes = {}) noexcept {
   const int code = ::ibv_start_poll(cq.get(), &attributes);
@@ -207,8 +208,8 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   return failure(error(verb::start_poll, code).on(cq->context));
 }
 
-/// Goes to the next completion: true when there is one. Also after false or an error the iteration
-/// is still to be ended.
+/// Moves to the next completion: true if there is one. After false or an error, too, end_poll must
+/// follow.
 [[nodiscard]] inline result<bool> next_poll(ref<ibv_cq_ex> cq) noexcept {
   const int code = ::ibv_next_poll(cq.get());
   if (code == 0) [[likely]]
@@ -217,17 +218,17 @@ class [[nodiscard]] unique_cq_ex : public unique_handle<ibv_cq_ex*, cq_ex_delete
   return failure(error(verb::next_poll, code).on(cq->context));
 }
 
-/// Ends the iteration: frees what was read, and the queue's lock.
+/// Ends the iteration: frees the slots that were read and releases the lock of the queue.
 inline void end_poll(ref<ibv_cq_ex> cq) noexcept {
   ::ibv_end_poll(cq.get());
 }
 
-/// An iteration that cannot be left unended:
+/// An iteration whose destructor ends it, so that it is ended on every path:
 ///
 ///     ibvxx::poll_batch batch(cq);
 ///     while (batch.next().value_or(false)) use(cq->wr_id, ibv_wc_read_byte_len(cq.get()));
 ///
-/// One thread at a time; the queue must outlive it. It costs what the three calls cost.
+/// One thread at a time; the queue must outlive it. It adds no cost to the three calls.
 class [[nodiscard]] poll_batch {
  public:
   explicit poll_batch(ref<ibv_cq_ex> cq) noexcept : cq_(cq.get()) {}
@@ -235,7 +236,7 @@ class [[nodiscard]] poll_batch {
   poll_batch& operator=(const poll_batch&) = delete;
   ~poll_batch() { end(); }
 
-  /// Goes to the first completion, or to the next. After false or an error it may be called again.
+  /// Moves to the first completion, or to the next. After false or an error it may be called again.
   [[nodiscard]] result<bool> next() noexcept {
     if (started_) return next_poll(cq_);
     auto first = start_poll(cq_);
@@ -243,7 +244,7 @@ class [[nodiscard]] poll_batch {
     return first;
   }
 
-  /// Ends the iteration if there is one, so that a later next() begins another.
+  /// Ends the iteration if there is one. A later next() begins another.
   void end() noexcept {
     if (!started_) return;
     started_ = false;

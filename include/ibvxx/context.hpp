@@ -1,5 +1,5 @@
-// The RDMA context: a composition of owners that opens completely or not at all, and comes down in
-// order.
+// The RDMA context: a composition of owners that opens completely or not at all, and is released in
+// reverse order.
 #pragma once
 
 #include <chrono>
@@ -19,17 +19,19 @@
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// A device with everything a transport needs on it, in one object.
+/// A device with every object that a transport needs on it, in one owner.
 ///
-/// Ownership: everything that an accessor shows belongs to the context and lives until reset(), the
-/// destructor, or a move assignment. Do not destroy it, and destroy what you made from it first.
-/// Threads: every member but the constructors, the destructor and move assignment may be called
+/// Ownership: every object that an accessor returns belongs to the context until reset(), the
+/// destructor or a move assignment. Do not destroy such an object. Destroy what you created from it
+/// first.
+///
+/// Threads: every member except the constructors, the destructor and move assignment may be called
 /// from any thread. enable(), reset(), resume() and process_async_events() wait for each other.
-/// Pointers that an accessor returned are as good as the context: whoever resets it sees to it that
-/// nobody uses them any more; register_memory, unregister_memory and use_qp need no such care.
+/// reset() invalidates the pointers from accessors: stop their other users first. register_memory,
+/// unregister_memory and use_qp need no such precaution.
 class rdma_context {
  public:
-  /// Owns nothing yet and calls nothing.
+  /// Stores the configuration. Owns nothing yet and calls no verb.
   explicit rdma_context(context_config config) noexcept : config_(std::move(config)) {}
   /// Constructs and enables.
   [[nodiscard]] static result<rdma_context> open(context_config config) noexcept {
@@ -38,11 +40,11 @@ class rdma_context {
     return context;
   }
 
-  /// The source owns nothing afterwards, not even its configuration: assign to it or destroy it.
-  /// Not while leases of its queue pairs are held.
+  /// The source owns nothing afterwards, not even its configuration: assign to it or destroy it. Do
+  /// not move a context while leases of its queue pairs are held.
   rdma_context(rdma_context&& other) noexcept : config_(std::move(other.config_)) { take(other); }
-  /// Destroys what this one owns, children first, then takes. What fails to go is handed to the
-  /// teardown handler.
+  /// Destroys what this context owns, children first, then takes the other's. Failures are passed
+  /// to the teardown handler.
   rdma_context& operator=(rdma_context&& other) noexcept {
     if (this != &other) {
       destroy_or_report();
@@ -51,15 +53,15 @@ class rdma_context {
     }
     return *this;
   }
-  /// As reset(), but it waits for as long as leases are held, and failures go to the teardown
-  /// handler: what fails to go stays alive without an owner. Keeps errno.
+  /// Like reset(), but waits for leases without a limit. Failures are passed to the teardown
+  /// handler; an object whose destroy failed stays alive without an owner. Keeps errno.
   ~rdma_context() { destroy_or_report(); }
 
-  /// Opens everything. On failure nothing is owned that was not before, and it can be called again.
-  /// On a context that is enabled already it is a success that does nothing; what an earlier
-  /// reset() left is released first. Errors: those of the verbs it calls, EINVAL and ENODEV for a
-  /// field of the configuration that cannot be met, ENETDOWN where the port asked for, or every
-  /// port in a search, is not active, ENODATA where there is no usable GID, ENOMEM; EIO for a lost
+  /// Opens everything. After a failure the context owns nothing that it did not own before, and the
+  /// call can be repeated. On an open context it succeeds and does nothing. Objects that an earlier
+  /// reset() left are released first. Errors: those of the verbs that it calls; EINVAL and ENODEV
+  /// for a field of the configuration that cannot be satisfied; ENETDOWN if the configured port, or
+  /// every port in a search, is not active; ENODATA without a usable GID; ENOMEM; EIO for a lost
   /// context, which must be reset first.
   [[nodiscard]] result<void> enable() noexcept {
     const exclusive turn(*this, activity::asking);
@@ -78,14 +80,14 @@ class rdma_context {
     return {};
   }
 
-  /// Takes everything down: queue pairs (moved to ERR, the completion queues drained), memory
+  /// Releases everything: queue pairs (moved to ERR, the completion queues drained), memory
   /// regions, notification CQ, CQs, channels, epoll descriptor, PD, device. It waits for
-  /// registrations under way, and up to config().release_timeout for leases: then it fails with
-  /// EBUSY and changes nothing. What fails to go stays owned, and so does what it was made from;
-  /// everything else is released. The first error is returned and says what is left; calling again
-  /// goes on from there. Owning nothing, it calls nothing. On a device that is gone, whether its
-  /// DEVICE_FATAL was read or not, what fails with EIO is let go of: the kernel's half is gone, and
-  /// the error says "device lost".
+  /// registrations in progress, and for leases up to config().release_timeout: then it fails with
+  /// EBUSY and changes nothing. An object whose destroy fails stays owned, and so do the objects
+  /// that it was created from; everything else is released. The first error is returned, with what
+  /// is left; the next call continues from there. A context that owns nothing calls no verb. On a
+  /// device that is gone, whether or not its DEVICE_FATAL was read, an object whose destroy fails
+  /// with EIO is given up, since the kernel has freed its part; the error says "device lost".
   [[nodiscard]] result<void> reset() noexcept {
     const exclusive turn(*this, activity::resetting);
     return release_all();
@@ -96,14 +98,15 @@ class rdma_context {
     return state_locked();
   }
 
-  /// Success while enabled or paused, otherwise EAGAIN naming the state: the gate for incoming
-  /// connections.
+  /// Success while enabled or paused, otherwise EAGAIN naming the state. Check it before accepting
+  /// a connection.
   [[nodiscard]] result<void> ready() const noexcept {
     const std::lock_guard lock(control_);
     return require_open_locked();
   }
 
-  /// Holds the context in `paused` whatever its port does. An error unless enabled or paused.
+  /// Keeps the context `paused` whatever the state of its port, until resume(). EAGAIN naming the
+  /// state unless enabled or paused.
   [[nodiscard]] result<void> pause() noexcept {
     const std::lock_guard lock(control_);
     if (auto open = require_open_locked(); !open) return open;
@@ -111,7 +114,8 @@ class rdma_context {
     return {};
   }
 
-  /// Ends pause() and looks at the port again; the state then follows the port.
+  /// Ends pause() and queries the port again; the state then follows the port. EAGAIN unless
+  /// enabled or paused, and the errors of query_port.
   [[nodiscard]] result<void> resume() noexcept {
     const exclusive turn(*this, activity::asking);
     if (auto open = ready(); !open) return open;
@@ -121,15 +125,15 @@ class rdma_context {
     return {};
   }
 
-  /// Reads every async event that is there, acknowledges it, and follows: the port's state and the
-  /// GID choice are brought up to date, and a fatal device error makes the context `lost`. Returns
-  /// how many events there were. `seen(const ibv_async_event&)` is called with each before it is
-  /// acknowledged, also with those that concern queue pairs and queues. There, destroying what the
-  /// event names, reset(), enable(), resume() and this function itself wait for ever. What was read
-  /// is followed also when `seen` throws. Errors: EAGAIN naming the state unless enabled or paused;
-  /// those of ibv_get_async_event, and of the questions that the events lead to: ENODATA where no
-  /// usable GID is left, which pauses the context until there is one. A question that fails
-  /// otherwise is asked again by the next call, whether there are events then or not.
+  /// Reads and acknowledges every pending async event, and follows it: the port's state and the GID
+  /// choice are updated, and a fatal device error makes the context `lost`. Returns the number of
+  /// events. `seen(const ibv_async_event&)` is called with each event before it is acknowledged,
+  /// also with events of queue pairs and queues. From `seen`, do not destroy the object that the
+  /// event names, and do not call reset(), enable(), resume() or this function: they would wait for
+  /// ever. If `seen` throws, the events that were read are still followed. Errors: EAGAIN naming
+  /// the state unless enabled or paused; those of ibv_get_async_event and of the queries that the
+  /// events cause; ENODATA if no usable GID is left, which pauses the context until there is one. A
+  /// query that fails otherwise is repeated by the next call, even without new events.
   template <class Seen>
   [[nodiscard]] result<std::size_t> process_async_events(Seen&& seen) {
     const exclusive turn(*this, activity::asking);
@@ -158,9 +162,9 @@ class rdma_context {
     return process_async_events([](const ibv_async_event&) {});
   }
 
-  /// Registers memory on the context's PD; the region belongs to the context until
-  /// unregister_memory or reset(). The memory itself stays the caller's. ESHUTDOWN while the
-  /// context is not open; otherwise the errors of reg_mr.
+  /// Registers memory on the context's PD. The region belongs to the context until
+  /// unregister_memory or reset(); the memory stays the caller's. ESHUTDOWN while the context is
+  /// not open; otherwise the errors of reg_mr.
   [[nodiscard]] result<ibv_mr*> register_memory(void* address, std::size_t length,
                                                 int access) noexcept {
     return regions_.add(address, length, access);
@@ -170,9 +174,9 @@ class rdma_context {
     static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>);
     return register_memory(static_cast<void*>(memory.data()), memory.size_bytes(), access);
   }
-  /// Deregisters a region of this context. EINVAL for any other pointer, also for one that is gone
-  /// already; ESHUTDOWN while the context is not open: what it has then goes with reset(). After
-  /// any other error the region is still the context's.
+  /// Deregisters a region of this context. EINVAL for any other pointer, also for a region that was
+  /// deregistered; ESHUTDOWN while the context is not open: reset() releases its regions then.
+  /// After any other error the context still owns the region.
   [[nodiscard]] result<void> unregister_memory(const ibv_mr* mr) noexcept {
     return regions_.remove(mr);
   }
@@ -184,18 +188,19 @@ class rdma_context {
     return qps_.add(attributes);
   }
   /// Moves a queue pair of this context to ERR and destroys it. EINVAL for any other pointer, EBUSY
-  /// when leases of it are still held after config().release_timeout, ESHUTDOWN once a reset() has
-  /// begun; after any of them, and after a destroy that failed, it is still the context's.
+  /// if leases of it are still held after config().release_timeout, ESHUTDOWN once a reset() has
+  /// begun. After any of these errors, and after a failed destroy, the context still owns the queue
+  /// pair.
   [[nodiscard]] result<void> destroy_qp(const ibv_qp* qp) noexcept {
     return qps_.remove(qp, deadline());
   }
   using qp_lease = detail::qp_registry::lease;
-  /// A lease of a queue pair of this context, for posting to it: while the lease lives, neither
-  /// destroy_qp nor reset() takes the queue pair down. Hold it for a batch, not for ever. EINVAL
+  /// A lease of a queue pair of this context, for posting to it: while the lease exists, neither
+  /// destroy_qp nor reset() destroys the queue pair. Hold it for one batch, not permanently. EINVAL
   /// for any other pointer, ESHUTDOWN once a reset() has begun.
   [[nodiscard]] result<qp_lease> use_qp(const ibv_qp* qp) noexcept { return qps_.use(qp); }
 
-  // What it owns: null, -1 or 0 while it does not.
+  // The objects that it owns; null, -1 or 0 while there is none.
   [[nodiscard]] ibv_context* device() const noexcept { return locked(resources_.device); }
   [[nodiscard]] ibv_pd* pd() const noexcept { return locked(resources_.pd); }
   [[nodiscard]] int epoll_fd() const noexcept { return locked(resources_.epoll); }
@@ -219,11 +224,11 @@ class rdma_context {
     return inventory;
   }
 
-  // What it learned when it was opened, and from events since; empty or 0 while nothing is owned.
+  // Facts from opening and from later events; empty or 0 while nothing is owned.
   [[nodiscard]] int port() const noexcept { return facts().port_number; }
   [[nodiscard]] ibv_port_attr port_attributes() const noexcept { return facts().port; }
   [[nodiscard]] ibv_device_attr device_attributes() const noexcept { return facts().device; }
-  /// The GID to talk from, and why it was chosen.
+  /// The source GID, and why it was chosen.
   [[nodiscard]] gid_candidate gid() const noexcept { return facts().gid; }
   /// The configuration it was made with.
   [[nodiscard]] const context_config& config() const noexcept { return config_; }
@@ -233,7 +238,7 @@ class rdma_context {
  private:
   enum class activity : std::uint8_t { none, asking, resetting };
 
-  /// One change at a time, without holding a lock while verbs run.
+  /// Excludes other changes, without holding a lock while verbs run.
   class exclusive {
    public:
     exclusive(rdma_context& context, activity what) noexcept : context_(context) {
@@ -253,7 +258,7 @@ class rdma_context {
     rdma_context& context_;
   };
 
-  /// Brings the facts up to date, now or, where an exception passes, on the way out.
+  /// Updates the facts: in now(), or in the destructor if an exception was thrown.
   class follow_up {
    public:
     explicit follow_up(rdma_context& context) noexcept : context_(&context) {}
@@ -270,7 +275,7 @@ class rdma_context {
     rdma_context* context_;
   };
 
-  /// What lives on the resources but not among them.
+  /// The objects created from the resources that the registries own.
   struct outside_users {
     const detail::qp_registry& qps;
     const detail::memory_registry& regions;
@@ -278,8 +283,8 @@ class rdma_context {
     [[nodiscard]] bool of_pd() const noexcept { return qps.size() + regions.size() != 0; }
   };
 
-  /// The epoll descriptor goes in every reset, since closing it cannot fail to free it: a device
-  /// without it is what a reset left.
+  /// Every reset closes the epoll descriptor, since close(2) always frees it. A device without one
+  /// is what a failed reset left.
   [[nodiscard]] bool complete() const noexcept { return static_cast<bool>(resources_.epoll); }
 
   [[nodiscard]] context_state state_locked() const noexcept {
@@ -318,7 +323,7 @@ class rdma_context {
     return resources_.device ? facts_ : detail::context_facts{};
   }
 
-  // Following events; all of these need the turn.
+  // Following events. All of these run under `exclusive`.
 
   void mark_lost() noexcept {
     const std::lock_guard lock(control_);
@@ -346,7 +351,7 @@ class rdma_context {
         break;
     }
   }
-  /// Asks what is in doubt. What cannot be found out stays so.
+  /// Repeats the queries whose results may have changed. A failed query stays marked.
   [[nodiscard]] result<void> ask_anew() noexcept {
     result<void> outcome;
     if (state() == context_state::lost) return outcome;
@@ -375,12 +380,12 @@ class rdma_context {
     return {};
   }
 
-  // Taking down.
+  // Release.
 
   [[nodiscard]] detail::qp_registry::clock::time_point deadline() const noexcept {
     using clock = detail::qp_registry::clock;
     const auto now = clock::now();
-    // A timeout beyond what the clock can tell is for ever.
+    // A timeout beyond the clock's range means no deadline.
     return config_.release_timeout <
                    std::chrono::floor<std::chrono::milliseconds>(clock::time_point::max() - now)
                ? now + config_.release_timeout
@@ -390,11 +395,11 @@ class rdma_context {
     regions_.open(resources_.pd);
     qps_.open(resources_.pd);
   }
-  /// Takes what the flushed queue pairs left on the completion queues.
+  /// Polls the completions of the flushed queue pairs.
   void drain() noexcept {
     ibv_wc completions[16];
     for (const unique_cq& cq : resources_.cqs) {
-      // Twice its size is more than can be on it, also if the provider still flushes.
+      // No more than twice its size can be in it, even if the provider is still flushing.
       for (int taken = 0; cq && taken <= 2 * cq->cqe;) {
         const auto some = poll_cq(cq, completions);
         if (!some || *some == 0) break;
@@ -403,8 +408,8 @@ class rdma_context {
     }
   }
 
-  /// Needs the turn. The resources are moved aside first, so that nobody looks at owners that are
-  /// going.
+  /// Runs under `exclusive`. The resources are moved aside first, so that accessors do not read
+  /// owners that are being destroyed.
   [[nodiscard]] result<void> release_all() noexcept {
     if (!resources_.device) return {};
     if (!qps_.shut(deadline())) {
@@ -418,7 +423,7 @@ class rdma_context {
     result<void> outcome;
     ibv_context* const device = resources_.device.get();
     const auto failed = [&](const error& e) {
-      // Whoever resets may not have read DEVICE_FATAL, and cannot any more.
+      // The program may not have read DEVICE_FATAL, and cannot read it any more.
       const bool gone = e.code() == EIO && (lost_ || detail::device_is_gone(device));
       error told = e;
       if (gone) {
@@ -468,16 +473,16 @@ class rdma_context {
   }
 
   context_config config_;
-  mutable std::mutex control_;  // guards what follows, for as long as it takes to look or to swap
+  mutable std::mutex control_;  // guards the members below; held only to read or swap them
   std::condition_variable idle_;
   activity activity_ = activity::none;
   detail::context_resources resources_{};
   detail::context_facts facts_{};
   bool paused_by_hand_ = false;
   bool lost_ = false;
-  bool port_in_doubt_ = false;  // an event said that it may have changed, and nobody knows yet
+  bool port_in_doubt_ = false;  // an event reported a change that is not queried yet
   bool gid_in_doubt_ = false;
-  // They have locks of their own, and come last: what was made from the PD goes before it.
+  // Each has a lock of its own. They are declared last, so that they are destroyed before the PD.
   detail::memory_registry regions_;
   detail::qp_registry qps_;
 };

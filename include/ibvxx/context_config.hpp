@@ -1,4 +1,4 @@
-// What to open, and how much of it.
+// The configuration of a context: what to open, and how many of each object.
 #pragma once
 
 #include <chrono>
@@ -8,16 +8,16 @@
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// The wishes of an rdma_context. Every default works on a machine with one active port.
+/// The configuration of an rdma_context. The defaults work on a machine with one active port.
 struct context_config {
-  std::string device_name{};  ///< exact; empty: the first device with an active port
+  std::string device_name{};  ///< exact name; empty: the first device with an active port
   int port = 0;               ///< counts from 1; 0: the first active port of the device
-  int gid_index = -1;         ///< index into the port's GID table; -1: chosen, see choose_gid
-  gid_policy gids{};          ///< how it is chosen, at first and after each change of the table
+  int gid_index = -1;         ///< index into the port's GID table; -1: chosen by `gids`
+  gid_policy gids{};          ///< the policy, also after each change of the table; see choose_gid
   int comp_channels = 1;      ///< completion channels; 0: the completion queues are only polled
   int cqs = 1;     ///< completion queues, spread over channels and completion vectors in turn
   int cqe = 1024;  ///< entries of each completion queue
-  bool clamp_cqe = false;       ///< cqe above the device's limit: take the limit instead of failing
+  bool clamp_cqe = false;       ///< reduce cqe to the device's limit instead of failing
   bool notification_cq = true;  ///< one more completion queue, on the first channel
   /// How long reset() and destroy_qp() wait for threads that still use a queue pair (use_qp).
   std::chrono::milliseconds release_timeout{1000};
@@ -27,7 +27,7 @@ struct context_config {
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// What can be refused without asking a device. EINVAL, naming the field.
+/// Checks the fields as far as no device is needed. EINVAL naming the field.
 [[nodiscard]] inline result<void> validate(const context_config& config) noexcept {
   error e(verb::none, EINVAL);
   if (config.port < 0 || config.port > 255)

@@ -1,4 +1,4 @@
-// What a context can be in, and how much it can own.
+// The states of a context, and the objects that it owns, counted.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace ibvxx {
 
-/// Derived from what a context owns and what its port and device say; never stored.
+/// Derived from what a context owns and from the state of its port and device; never stored.
 enum class context_state : std::uint8_t {
   disabled,   ///< owns nothing
   enabled,    ///< complete, port active
   paused,     ///< complete; the port is not active, it has no usable GID, or pause() was called
-  lost,       ///< the device is gone; only reset() is of use
-  releasing,  ///< being reset, or a reset left something: call reset() again
+  lost,       ///< the device is gone; call reset()
+  releasing,  ///< a reset() is in progress, or one left objects: call reset() again
 };
 
 [[nodiscard]] constexpr const char* name(context_state state) noexcept {
@@ -32,7 +32,7 @@ enum class context_state : std::uint8_t {
   return "?";
 }
 
-/// How much a context owns at one moment.
+/// The objects that a context owns at one moment, counted by kind.
 struct context_inventory {
   std::size_t devices = 0, pds = 0, epolls = 0, channels = 0, cqs = 0, notification_cqs = 0,
               regions = 0, qps = 0;
@@ -45,7 +45,7 @@ struct context_inventory {
 
 namespace detail {
 
-/// "...; left: 1 CQ, 1 channel, 1 device".
+/// Appends what is left: "...; left: 1 CQ, 1 channel, 1 device".
 [[nodiscard]] inline error with_remains(error e, const context_inventory& left) noexcept {
   const struct {
     std::size_t count;

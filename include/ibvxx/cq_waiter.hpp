@@ -1,4 +1,4 @@
-// Waiting for completions: arm, poll again, sleep, in the one order that loses none.
+// Waiting for completions: arm, poll again, sleep, in the order that loses no completion.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,14 +18,13 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Waits for completions on any number of queues of one channel.
 ///
-/// A completion that slips in between the last empty poll and the arming raises no event, so every
-/// queue is polled again after it was armed, and only then the thread sleeps. Events are read until
-/// the channel is empty and acknowledged once a queue: all of them, so that a queue of the channel
-/// that is not among those waited for loses its events. An rdma_context has its notification CQ on
-/// its first channel.
+/// A completion that arrives between the last empty poll and the arming raises no event. So every
+/// queue is polled again after it was armed, before the thread sleeps. All events of the channel
+/// are read, and acknowledged once for each queue; events of a queue that the waiter does not have
+/// are lost. The notification CQ of an rdma_context is on its first channel.
 ///
-/// One thread waits at a time; stop() may come from any. The channel and the queues must outlive
-/// it, and nobody else reads the channel's events meanwhile.
+/// One thread waits at a time; stop() may be called from any thread. The channel and the queues
+/// must outlive the waiter, and no other thread may read the events of the channel meanwhile.
 class cq_waiter {
  public:
   enum class outcome : std::uint8_t { completions, timeout, stopped };
@@ -34,17 +33,17 @@ class cq_waiter {
     std::size_t queue = 0;  ///< index of the queue that the completions come from
     std::size_t count = 0;  ///< how many were written
   };
-  /// For wait(): as long as it takes.
+  /// For wait(): no timeout.
   static constexpr std::chrono::milliseconds forever{-1};
 
-  /// A waiter for `cqs`, all of which must have been created on `channel` (EINVAL, naming the
-  /// index). Makes the channel non-blocking. Allocates here, never in wait().
+  /// Creates a waiter for `cqs`, all of which must have been created on `channel` (EINVAL, naming
+  /// the index). Makes the channel non-blocking. Allocates here, never in wait().
   [[nodiscard]] static result<cq_waiter> create(ref<ibv_comp_channel> channel,
                                                 std::span<ibv_cq* const> cqs) noexcept {
     if (!channel.get()) return detail::null_argument(verb::get_cq_event, "channel");
     error wrong(verb::req_notify_cq, EINVAL);
     wrong.on(channel->context);
-    if (cqs.empty()) return failure(wrong.explain("there is no queue to wait for"));
+    if (cqs.empty()) return failure(wrong.explain("cqs is empty"));
     for (std::size_t i = 0; i < cqs.size(); ++i)
       if (!cqs[i] || cqs[i]->channel != channel.get())
         return failure(wrong.explain("cqs[%zu] is %s", i, cqs[i] ? "on another channel" : "null"));
@@ -59,15 +58,15 @@ class cq_waiter {
     });
   }
 
-  /// Returns up to `completions.size()` completions of one queue as soon as there are any; or says
-  /// that the time is over or stop() was called. The queues take turns. `timeout` is in
-  /// milliseconds; 0 polls once, after arming.
+  /// Returns up to `completions.size()` completions of one queue as soon as there are any; or
+  /// reports that the time is over or stop() was called. The queues are polled in rotation.
+  /// `timeout` is in milliseconds; 0 polls once, after arming.
   [[nodiscard]] result<wait_result> wait(std::span<ibv_wc> completions,
                                          std::chrono::milliseconds timeout = forever) noexcept {
     if (completions.empty())
       return failure(
           error(verb::poll_cq, EINVAL).on(channel_->context).explain("completions is empty"));
-    // The clock is asked only where there is something to wait for.
+    // The clock is read only if no completion is ready.
     if (auto found = poll_all(completions); !found || found->what != outcome::timeout) return found;
     const auto began = std::chrono::steady_clock::now();
     for (;;) {
@@ -79,7 +78,7 @@ class cq_waiter {
       }
       int milliseconds = -1;
       if (timeout >= std::chrono::milliseconds::zero()) {
-        // Whole milliseconds, rounded down: in a finer unit the longest timeouts do not fit.
+        // Whole milliseconds, rounded down: in a finer unit the longest timeouts would overflow.
         const auto elapsed =
             std::chrono::floor<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began);
         const auto left = (timeout - elapsed).count();
@@ -94,13 +93,13 @@ class cq_waiter {
     }
   }
 
-  /// Makes the wait under way, and every later one that finds no completions, return `stopped`.
+  /// Makes the wait in progress, and every later one that finds no completions, return `stopped`.
   /// Safe from any thread and from a signal handler.
   void stop() noexcept {
     const std::uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = ::write(stop_.get(), &one, sizeof one);
   }
-  /// Takes stop() back.
+  /// Cancels stop(): later waits sleep again.
   void restart() noexcept {
     std::uint64_t taken = 0;
     [[maybe_unused]] const ssize_t read = ::read(stop_.get(), &taken, sizeof taken);
@@ -109,7 +108,7 @@ class cq_waiter {
  private:
   struct queue {
     ibv_cq* cq;
-    bool armed;  // asked for an event that has not been read yet
+    bool armed;  // its event is requested and not read yet
   };
   enum class wake : std::uint8_t { nothing, events, stopped };
 
@@ -126,7 +125,7 @@ class cq_waiter {
     return wait_result{};
   }
 
-  /// True when a queue was armed that was not before.
+  /// True if at least one queue was armed.
   [[nodiscard]] result<bool> arm_all() noexcept {
     bool any = false;
     for (queue& one : queues_) {
@@ -141,7 +140,7 @@ class cq_waiter {
     pollfd watched[2] = {{channel_->fd, POLLIN, 0}, {stop_.get(), POLLIN, 0}};
     const int ready = ::poll(watched, 2, milliseconds);
     if (ready < 0) {
-      if (errno == EINTR) return wake::events;  // look again, with what is left of the time
+      if (errno == EINTR) return wake::events;  // poll again, with the remaining time
       return failure(error(verb::poll, errno).on(channel_->context));
     }
     if (watched[1].revents != 0) return wake::stopped;

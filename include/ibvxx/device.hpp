@@ -1,4 +1,4 @@
-// Devices: the list, opening and closing, and what a device and its ports say of themselves.
+// Devices: listing, opening and closing them, querying them and their ports.
 #pragma once
 
 #include <endian.h>
@@ -20,19 +20,20 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 struct context_deleter {
   static constexpr verb call = verb::close_device;
   static constexpr ibv_context* empty = nullptr;
-  /// ibv_close_device returns 0 in every case, even with live children, whose user half then
-  /// dangles (rdma-core 44): destroy the children first.
+  /// ibv_close_device returns 0 in every case, even if objects of the context are alive, which then
+  /// have dangling pointers (rdma-core 44): destroy those first.
   [[nodiscard]] static int destroy(ibv_context* context) noexcept {
     return ::ibv_close_device(context);
   }
   [[nodiscard, gnu::cold]] static error explain(ibv_context* context, int code) noexcept {
-    // Some providers return -1 and leave the reason in errno.
+    // Some providers return -1 and set errno.
     return error(call, code == -1 ? errno : code).on(context);
   }
   void operator()(ibv_context* context) const noexcept {
     unique_handle<ibv_context*, context_deleter> destroyed_here(context);
   }
 };
+/// An open device. Destroy every object created from it first: see context_deleter.
 using unique_context = unique_handle<ibv_context*, context_deleter>;
 
 struct device_list_deleter {
@@ -47,8 +48,8 @@ struct device_list_deleter {
   }
 };
 
-/// The devices present when it was made. Freeing it invalidates every ibv_device that was not
-/// opened meanwhile.
+/// The devices that were present when the list was made. Freeing it invalidates every ibv_device
+/// that is not open.
 class [[nodiscard]] device_list {
  public:
   device_list() noexcept = default;
@@ -81,8 +82,8 @@ class [[nodiscard]] device_list {
   std::size_t size_ = 0;
 };
 
-/// The devices of this machine. No device at all is a success with an empty list; a kernel without
-/// RDMA support is ENOSYS.
+/// The devices of this machine. A machine without a device gives an empty list; a kernel without
+/// RDMA support gives ENOSYS.
 [[nodiscard]] inline result<device_list> get_device_list() noexcept {
   int size = 0;
   errno = 0;
@@ -93,7 +94,8 @@ class [[nodiscard]] device_list {
   return failure(e);
 }
 
-/// Opens a device. The context does not need the device list any longer.
+/// Opens a device. The context does not need the device list any longer. The error names a missing
+/// permission, missing kernel support, or the descriptor limit.
 [[nodiscard]] inline result<unique_context> open_device(ref<ibv_device> device) noexcept {
   if (!device.get()) return detail::null_argument(verb::open_device, "device");
   errno = 0;
@@ -111,8 +113,8 @@ class [[nodiscard]] device_list {
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// Whether two descriptors name one open file. kcmp(2) says so exactly; where it is not to be had
-/// (no CONFIG_KCMP, a seccomp filter) the same device node has to do.
+/// True if two descriptors refer to one open file. kcmp(2) decides exactly; if it is not available
+/// (no CONFIG_KCMP, a seccomp filter), descriptors of one device node count as one.
 [[nodiscard, gnu::cold]] inline bool same_open_file(int a, int b) noexcept {
   constexpr int kcmp_file = 0;
   const long compared = ::syscall(SYS_kcmp, ::getpid(), ::getpid(), kcmp_file, a, b);
@@ -126,13 +128,13 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// A context on the device file that another context, perhaps in another process, has open:
-/// `cmd_fd` is that context's cmd_fd, or what SCM_RIGHTS made of it. The descriptor is only
-/// borrowed, whatever happens: the context works on a duplicate of its own. (ibv_import_device
-/// itself takes the descriptor, and after a failure has closed it or not, depending on how far it
-/// came; rdma-core 44 to 64.) Objects are then imported by their handles: import_pd, import_mr,
-/// import_dm. Errors: EINVAL for a descriptor that is no device file, ENODEV, EOPNOTSUPP (among the
-/// providers of rdma-core only mlx5 can).
+/// Imports a context that is open elsewhere, perhaps in another process: `cmd_fd` is that context's
+/// cmd_fd, or the descriptor received for it with SCM_RIGHTS. The descriptor stays the caller's in
+/// every case: the new context uses a duplicate. (ibv_import_device itself takes the descriptor,
+/// and after a failure has closed it or not, depending on the step that failed; rdma-core 44 to
+/// 64.) Objects are then imported by their handles: import_pd, import_mr, import_dm. Errors: EINVAL
+/// for a descriptor that is not a device file, ENODEV, EOPNOTSUPP (of the providers in rdma-core
+/// only mlx5 supports it).
 [[nodiscard]] inline result<unique_context> import_device(int cmd_fd) noexcept {
   if (cmd_fd < 0)
     return failure(error(verb::import_device, EINVAL).explain("cmd_fd %d is negative", cmd_fd));
@@ -154,14 +156,14 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return failure(e);
 }
 
-/// The device's node GUID, in network byte order. 0 where it cannot be read.
+/// The device's node GUID, in network byte order. 0 if it cannot be read.
 [[nodiscard]] inline result<__be64> get_device_guid(ref<ibv_device> device) noexcept {
   if (!device.get()) return detail::null_argument(verb::get_device_guid, "device");
   return ::ibv_get_device_guid(device.get());
 }
 
-/// The kernel's number for the device, the same as long as the device is there. EOPNOTSUPP from a
-/// kernel that does not number its devices.
+/// The kernel's index of the device, which is constant while the device exists. EOPNOTSUPP from a
+/// kernel without device indices.
 [[nodiscard]] inline result<int> get_device_index(ref<ibv_device> device) noexcept {
   if (!device.get()) return detail::null_argument(verb::get_device_index, "device");
   const int index = ::ibv_get_device_index(device.get());
@@ -181,8 +183,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return attributes;
 }
 
-/// The same with the extended capabilities. What the provider does not know is zero; a provider
-/// without the extended call fills in `orig_attr` only (verbs.h falls back by itself).
+/// The same with the extended capabilities. Fields that the provider does not set are zero; a
+/// provider without the extended call sets `orig_attr` only (verbs.h falls back by itself).
 [[nodiscard]] inline result<ibv_device_attr_ex> query_device_ex(ref<ibv_context> context) noexcept {
   if (!context.get()) return detail::null_argument(verb::query_device_ex, "context");
   ibv_device_attr_ex attributes{};
@@ -192,8 +194,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return failure(error(verb::query_device_ex, code).on(context.get()));
 }
 
-/// What the device says of the moment: `mask` is a set of ibv_values_mask. The answer's comp_mask
-/// tells which of them the provider filled in. EOPNOTSUPP from most providers.
+/// Real-time values of the device: `mask` is a set of ibv_values_mask. comp_mask in the result has
+/// those that the provider set. EOPNOTSUPP from most providers.
 [[nodiscard]] inline result<ibv_values_ex> query_rt_values_ex(
     ref<ibv_context> context, std::uint32_t mask = IBV_VALUES_MASK_RAW_CLOCK) noexcept {
   if (!context.get()) return detail::null_argument(verb::query_rt_values_ex, "context");
@@ -206,7 +208,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
       error(verb::query_rt_values_ex, code).on(context.get()).explain("mask 0x%x", mask));
 }
 
-/// The state of a port; ports count from 1.
+/// The attributes of a port; ports count from 1.
 [[nodiscard]] inline result<ibv_port_attr> query_port(ref<ibv_context> context, int port) noexcept {
   if (!context.get()) return detail::null_argument(verb::query_port, "context");
   if (auto valid = detail::check_port(verb::query_port, context.get(), port); !valid)
@@ -218,7 +220,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return failure(error(verb::query_port, code).on(context.get()).explain("port %d", port));
 }
 
-/// The P_Key at `index` of a port's table, in network byte order. ENOENT where the index is outside
+/// The P_Key at `index` of a port's table, in network byte order. ENOENT if the index is outside
 /// the table.
 [[nodiscard]] inline result<__be16> query_pkey(ref<ibv_context> context, int port,
                                                int index) noexcept {
@@ -237,8 +239,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
       error(verb::query_pkey, errno).on(context.get()).explain("port %d, index %d", port, index));
 }
 
-/// Where `pkey`, in network byte order and with its membership bit, stands in a port's table.
-/// ENOENT where it does not: the table is searched to its end, one file read an entry.
+/// The index of `pkey`, in network byte order and with its membership bit, in a port's table.
+/// ENOENT if it is not there: the whole table is searched, with one file read for each entry.
 [[nodiscard]] inline result<int> get_pkey_index(ref<ibv_context> context, int port,
                                                 __be16 pkey) noexcept {
   if (!context.get()) return detail::null_argument(verb::get_pkey_index, "context");
@@ -253,9 +255,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
                      .explain("port %d, P_Key 0x%04x", port, static_cast<unsigned>(be16toh(pkey))));
 }
 
-/// Makes registered memory safe across fork(). Call it before anything is registered: EINVAL
-/// afterwards. Not needed where `is_fork_initialized()` is IBV_FORK_UNNEEDED. Not thread-safe, and
-/// it stays for the life of the process.
+/// Makes registered memory safe across fork(). Call it before any registration: EINVAL afterwards.
+/// Not needed if `is_fork_initialized()` is IBV_FORK_UNNEEDED. Not thread-safe; in effect until the
+/// process ends.
 [[nodiscard]] inline result<void> fork_init() noexcept {
   auto done = detail::check(verb::fork_init, ::ibv_fork_init(), nullptr);
   if (!done && done.error().code() == EINVAL)
@@ -263,7 +265,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return done;
 }
 
-/// IBV_FORK_UNNEEDED where the kernel copies registered pages on fork by itself.
+/// IBV_FORK_UNNEEDED if the kernel copies registered pages on fork by itself.
 [[nodiscard]] inline ibv_fork_status is_fork_initialized() noexcept {
   return ::ibv_is_fork_initialized();
 }

@@ -25,13 +25,13 @@ struct imported_dm_deleter : object_deleter<imported_dm_deleter, ibv_dm, verb::u
     return 0;
   }
 };
-/// Device memory that belongs to another context. It is unimported, never freed: only this
-/// process's half goes.
+/// Device memory of another context. The owner unimports it, which releases this process's handle
+/// only, and never frees the memory.
 using unique_imported_dm = unique_handle<ibv_dm*, imported_dm_deleter>;
 
-/// Allocates device memory: `attributes` holds the length in bytes and the alignment as a power of
-/// two. ENOMEM, or the errno of the provider, where the device has no such piece left; the limit is
-/// ibv_device_attr_ex::max_dm_size. EOPNOTSUPP where the device has none at all.
+/// Allocates device memory: `attributes` holds the length in bytes and the base-2 logarithm of the
+/// alignment. ENOMEM, or an errno of the provider, if no such block is free; the limit is
+/// ibv_device_attr_ex::max_dm_size. EOPNOTSUPP from a device without device memory.
 [[nodiscard]] inline result<unique_dm> alloc_dm(ref<ibv_context> context,
                                                 ibv_alloc_dm_attr attributes) noexcept {
   constexpr verb call = verb::alloc_dm;
@@ -53,8 +53,8 @@ using unique_imported_dm = unique_handle<ibv_dm*, imported_dm_deleter>;
   return dm;
 }
 
-/// The device memory with this kernel handle (`ibv_dm::handle` of the original), on a context from
-/// import_device.
+/// Imports the device memory with this kernel handle (`ibv_dm::handle` of the original), on a
+/// context from import_device.
 [[nodiscard]] inline result<unique_imported_dm> import_dm(ref<ibv_context> context,
                                                           std::uint32_t dm_handle) noexcept {
   if (!context.get()) return detail::null_argument(verb::import_dm, "context");
@@ -72,8 +72,8 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 [[nodiscard]] inline result<void> check_dm_copy(verb call, const ibv_dm* dm, std::uint64_t offset,
                                                 const void* host, std::size_t length) noexcept {
   if (!host && length != 0) return null_argument(call, dm->context, "host");
-  // Where the sum wraps, mlx5's own check passes and the copy runs out of the memory (rdma-core
-  // 44).
+  // If the sum wraps, mlx5's own check passes and the copy runs past the end of the memory
+  // (rdma-core 44).
   if (length != 0 && offset + (length - 1) < offset)
     return failure(refusal(call, dm->context)
                        .explain("offset 0x%llx and length %zu wrap around 64 bits",
@@ -94,7 +94,7 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// Copies `length` bytes at `host` into device memory, from `offset` on. mlx5 wants offset and
+/// Copies `length` bytes at `host` into device memory, from `offset` on. mlx5 requires offset and
 /// length to be multiples of 4 (EINVAL) and inside the memory (EFAULT).
 [[nodiscard]] inline result<void> memcpy_to_dm(ref<ibv_dm> dm, std::uint64_t offset,
                                                const void* host, std::size_t length) noexcept {

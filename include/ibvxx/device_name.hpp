@@ -1,4 +1,4 @@
-// Devices by name: the usual notation for a device and a port, and a listing of what is there.
+// The usual notation for a device and a port, and a listing of the devices.
 #pragma once
 
 #include <endian.h>
@@ -21,17 +21,17 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 /// A device name has at most 63 characters (the kernel's limit).
 using device_name_text = fixed_text<IBV_SYSFS_NAME_MAX - 1>;
 
-/// A device and perhaps one of its ports, in the usual notation: "mlx5_0" or "mlx5_0:1".
+/// A device and, optionally, one of its ports, in the usual notation: "mlx5_0" or "mlx5_0:1".
 struct device_port {
   device_name_text device{};
-  int port = 0;  ///< 1..255; 0: none was named
+  int port = 0;  ///< 1..255; 0: no port
 
   /// Reads the notation. The name is 1 to 63 printable ASCII characters without space, slash or
-  /// colon; the port, where there is a colon, 1..255 in decimal without sign or leading zero.
-  /// Whether there is such a device is not asked. EINVAL naming the part and its limit.
+  /// colon; the port, after a colon, 1..255 in decimal without sign or leading zero. It is not
+  /// checked that such a device exists. EINVAL naming the part and its limit.
   [[nodiscard]] static result<device_port> parse(std::string_view text) noexcept;
 
-  /// The notation. The port is left away where it is 0.
+  /// The notation, without the port if it is 0.
   [[nodiscard]] fixed_text<IBV_SYSFS_NAME_MAX + 16> text() const noexcept {
     fixed_text<IBV_SYSFS_NAME_MAX + 16> out(device.view());
     if (port != 0) out.print(":%d", port);
@@ -52,14 +52,14 @@ inline result<device_port> device_port::parse(std::string_view text) noexcept {
                              detail::quotable(device).c_str(), device.size(), longest));
   for (const char c : device)
     if (c <= ' ' || c > '~' || c == '/')
-      return failure(e.explain("the device name '%s' has a character that none may have",
+      return failure(e.explain("the device name '%s' has a character that is not allowed",
                                detail::quotable(device).c_str()));
   device_port parsed{device_name_text(device), 0};
   if (colon == text.npos) return parsed;
   std::uint32_t port = 0;
   const std::string_view digits = text.substr(colon + 1);
   if (detail::read_number(digits, 255, false, port) != detail::number_syntax::good || port == 0)
-    return failure(e.explain("the port '%s' of device %s is no number in 1..255",
+    return failure(e.explain("the port '%s' of device %s is not a number in 1..255",
                              detail::quotable(digits).c_str(), detail::quotable(device).c_str()));
   parsed.port = static_cast<int>(port);
   return parsed;
@@ -78,22 +78,22 @@ inline result<device_port> device_port::parse(std::string_view text) noexcept {
   return "?";
 }
 
-/// One port, as it was when it was asked.
+/// One port, as it was when it was queried.
 struct port_info {
   static constexpr int unknown = -1;
 
   int number = 0;              ///< counts from 1
-  ibv_port_attr attributes{};  ///< all zero where `failure` says why
-  /// Non-empty GIDs, of `attributes.gid_tbl_len` slots. Unknown where any port of the device could
-  /// not be queried, since the table comes for all of them at once.
+  ibv_port_attr attributes{};  ///< all zero if `failure` is set
+  /// The number of non-empty GIDs in the `attributes.gid_tbl_len` slots. Unknown if any port of the
+  /// device could not be queried, since one call reads the table of all ports.
   int gids = unknown;
   std::optional<error> failure{};
 };
 
-/// One device. What could not be found out is left at its default, and `failure` says why.
+/// One device. Fields that could not be read keep their defaults; `failure` has the reason.
 struct device_info {
   device_name_text name{};
-  std::uint64_t node_guid = 0;  ///< host byte order; 0 where the driver does not tell
+  std::uint64_t node_guid = 0;  ///< host byte order; 0 if the driver does not set it
   std::vector<port_info> ports{};
   /// The first failure: opening it, querying it, or reading its GIDs. A device that cannot be
   /// opened still has a name and a node GUID.
@@ -104,7 +104,7 @@ struct device_info {
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// What can be learned of a device by opening it. Allocates.
+/// Opens a device and adds what it reports. Allocates.
 inline void describe_open_device(device_info& out, ibv_device* device) {
   auto context = open_device(device);
   if (!context) {
@@ -129,7 +129,7 @@ inline void describe_open_device(device_info& out, ibv_device* device) {
       complete = false;
     }
   }
-  // The table comes for all ports at once, and too little room for it is an error.
+  // One call reads the table of all ports, and fails if the array is too small.
   if (!complete) return;
   const auto entries = every_gid(*context, room);
   if (!entries) {
@@ -148,9 +148,10 @@ inline void describe_open_device(device_info& out, ibv_device* device) {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// Every device of this machine with its ports, in libibverbs' order: for people, since it opens
-/// each device for a moment. What fails on one device or port is told there and spoils nothing
-/// else. Errors of the whole: those of get_device_list, and ENOMEM.
+/// Every device of this machine with its ports, in libibverbs' order. It opens each device for a
+/// moment, so it is for listings that people read. A failure of one device or port is recorded in
+/// its entry and does not affect the others. Errors of the call: those of get_device_list, and
+/// ENOMEM.
 [[nodiscard]] inline result<std::vector<device_info>> describe_devices() noexcept {
   return detail::catching_bad_alloc([]() -> result<std::vector<device_info>> {
     auto list = get_device_list();
@@ -168,7 +169,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   });
 }
 
-/// One line on a port: "port 1: ACTIVE, Ethernet, MTU 1024, LID 0, 2 of 1024 GIDs", or its failure.
+/// One line that describes a port: "port 1: ACTIVE, Ethernet, MTU 1024, LID 0, 2 of 1024 GIDs", or
+/// its failure.
 [[nodiscard]] inline fixed_text<error::max_message> to_text(const port_info& port) noexcept {
   fixed_text<error::max_message> line;
   line.print("port %d: ", port.number);
@@ -186,7 +188,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return line;
 }
 
-/// The head line of a device: "mlx5_0, node GUID 0c42:a103:00ab:cdef", with its failure if any.
+/// One line that describes a device: "mlx5_0, node GUID 0c42:a103:00ab:cdef", with its failure if
+/// any.
 [[nodiscard]] inline fixed_text<error::max_message> to_text(const device_info& device) noexcept {
   fixed_text<error::max_message> line(device.name.view());
   const auto part = [&device](int shift) {

@@ -13,9 +13,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Registers `length` bytes from `offset` of the DMA buffer behind `fd`; work requests name the
 /// first of them as `iova`, which must have the same offset within a page as `offset`. The
-/// descriptor is borrowed: the region keeps the buffer alive by itself (kernel: dma_buf_get in
-/// ib_umem_dmabuf_get), so it may be closed as soon as this returns. EOPNOTSUPP from providers that
-/// cannot.
+/// descriptor stays the caller's, who may close it as soon as this returns: the region holds a
+/// reference to the buffer (kernel: dma_buf_get in ib_umem_dmabuf_get). EOPNOTSUPP from providers
+/// without DMA buffers.
 [[nodiscard]] inline result<unique_mr> reg_dmabuf_mr(ref<ibv_pd> pd, std::uint64_t offset,
                                                      std::size_t length, std::uint64_t iova, int fd,
                                                      int access) noexcept {
@@ -41,9 +41,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return mr;
 }
 
-/// The same, consuming the descriptor: it is closed before this returns, exactly once, whether the
-/// registration succeeds, fails, or is refused, and `fd` is left empty. A close that fails is
-/// handed to the teardown handler.
+/// The same, but takes the descriptor: it is closed exactly once before this returns, whether the
+/// registration succeeds, fails or is refused, and `fd` is left empty. A close that fails is passed
+/// to the teardown handler.
 [[nodiscard]] inline result<unique_mr> reg_dmabuf_mr(ref<ibv_pd> pd, std::uint64_t offset,
                                                      std::size_t length, std::uint64_t iova,
                                                      unique_fd&& fd, int access) noexcept {

@@ -18,6 +18,7 @@ struct pd_deleter : object_deleter<pd_deleter, ibv_pd, verb::dealloc_pd> {
 /// A protection domain. Destroy what was made from it first: EBUSY otherwise.
 using unique_pd = unique_handle<ibv_pd*, pd_deleter>;
 
+/// Allocates a protection domain.
 [[nodiscard]] inline result<unique_pd> alloc_pd(ref<ibv_context> context) noexcept {
   if (!context.get()) return detail::null_argument(verb::alloc_pd, "context");
   errno = 0;
@@ -35,13 +36,14 @@ struct imported_pd_deleter : object_deleter<imported_pd_deleter, ibv_pd, verb::u
     return 0;
   }
 };
-/// A protection domain that belongs to another context. It is unimported, never deallocated: only
-/// this process's half goes. Whoever allocated it deallocates it, after every importer has let go.
-/// Release what was made from it here first; the verb cannot refuse (mlx5 asserts instead).
+/// A protection domain of another context. The owner unimports it, which releases this process's
+/// handle only, and never deallocates it. The process that allocated it does that, after every
+/// importer has unimported it. Destroy what was created from it here first: the verb reports no
+/// failure (mlx5 asserts instead).
 using unique_imported_pd = unique_handle<ibv_pd*, imported_pd_deleter>;
 
-/// The protection domain with this kernel handle (`ibv_pd::handle` of the original), on a context
-/// from import_device.
+/// Imports the protection domain with this kernel handle (`ibv_pd::handle` of the original), on a
+/// context from import_device.
 [[nodiscard]] inline result<unique_imported_pd> import_pd(ref<ibv_context> context,
                                                           std::uint32_t pd_handle) noexcept {
   if (!context.get()) return detail::null_argument(verb::import_pd, "context");
@@ -56,10 +58,11 @@ struct td_deleter : object_deleter<td_deleter, ibv_td, verb::dealloc_td> {
   static constexpr const char* users = "a parent domain";
   [[nodiscard]] static int destroy(ibv_td* td) noexcept { return ::ibv_dealloc_td(td); }
 };
-/// A thread domain: the promise that the objects made under it are used by one thread at a time, so
-/// that the provider may leave its locks out. It takes effect through a parent domain.
+/// A thread domain: the program promises to use the objects created under it from one thread at a
+/// time, so that the provider may omit its locks. It takes effect through a parent domain.
 using unique_td = unique_handle<ibv_td*, td_deleter>;
 
+/// Allocates a thread domain. EOPNOTSUPP from providers without thread domains.
 [[nodiscard]] inline result<unique_td> alloc_td(ref<ibv_context> context,
                                                 ibv_td_init_attr attributes = {}) noexcept {
   if (!context.get()) return detail::null_argument(verb::alloc_td, "context");
@@ -68,10 +71,10 @@ using unique_td = unique_handle<ibv_td*, td_deleter>;
   });
 }
 
-/// A parent domain: a protection domain together with a thread domain, or with allocation functions
-/// of one's own, usable wherever a protection domain is. `attributes.pd` must be there, `td` may be
-/// null; both must outlive the parent domain (EBUSY from theirs otherwise). It is deallocated as
-/// any protection domain.
+/// Allocates a parent domain: a protection domain with a thread domain, or with allocation
+/// functions of the program, usable wherever a protection domain is. `attributes.pd` must not be
+/// null, `td` may be; both must outlive the parent domain (deallocating them fails with EBUSY
+/// otherwise). It is deallocated like any protection domain.
 [[nodiscard]] inline result<unique_pd> alloc_parent_domain(
     ref<ibv_context> context, ibv_parent_domain_init_attr attributes) noexcept {
   constexpr verb call = verb::alloc_parent_domain;
@@ -90,8 +93,8 @@ using unique_td = unique_handle<ibv_td*, td_deleter>;
 
 struct xrcd_deleter : object_deleter<xrcd_deleter, ibv_xrcd, verb::close_xrcd> {
   static constexpr const char* users = "an XRC queue pair or SRQ";
-  /// ibv_close_xrcd is the one extended operation that verbs.h calls without looking whether it is
-  /// there (rdma-core 39 to 64), so the look is taken here.
+  /// ibv_close_xrcd is the one extended operation that verbs.h calls without checking that the
+  /// provider has it (rdma-core 39 to 64), so it is checked here.
   [[nodiscard]] static int destroy(ibv_xrcd* xrcd) noexcept {
     const verbs_context* extended = ::verbs_get_ctx(xrcd->context);
     if (!extended || extended->sz < sizeof *extended - offsetof(verbs_context, close_xrcd) ||
@@ -100,11 +103,12 @@ struct xrcd_deleter : object_deleter<xrcd_deleter, ibv_xrcd, verb::close_xrcd> {
     return ::ibv_close_xrcd(xrcd);
   }
 };
-/// An XRC domain. Closing it ends this process's use; the domain itself goes with its last user.
+/// An XRC domain. Closing it ends this process's use; the kernel destroys the domain after its last
+/// user.
 using unique_xrcd = unique_handle<ibv_xrcd*, xrcd_deleter>;
 
-/// Opens an XRC domain. Both fields of `attributes` are needed, and both bits of comp_mask: `fd`
-/// names the file whose inode processes share the domain by, or is -1 for a private domain;
+/// Opens an XRC domain. Both fields of `attributes` and both bits of comp_mask are required: `fd`
+/// is a file whose inode identifies the domain among processes, or -1 for a private domain;
 /// `oflags` is O_CREAT, O_EXCL, or neither. The descriptor stays the caller's.
 [[nodiscard]] inline result<unique_xrcd> open_xrcd(ref<ibv_context> context,
                                                    ibv_xrcd_init_attr attributes) noexcept {

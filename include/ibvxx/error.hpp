@@ -1,4 +1,4 @@
-// What a failed call leaves behind: the verb, the errno, the device, and the arguments that matter.
+// The description of a failed call: the verb, the errno, the device, and the relevant arguments.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,7 +15,7 @@
 
 namespace ibvxx {
 
-/// The symbolic name of an errno value ("EINVAL"), or nullptr where the C library knows none.
+/// The symbolic name of an errno value ("EINVAL"), or nullptr if the C library does not know it.
 [[nodiscard]] inline const char* errno_name(int code) noexcept {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ >= 32))
   return ::strerrorname_np(code);
@@ -25,7 +25,7 @@ namespace ibvxx {
 #endif
 }
 
-/// What an errno value means, in English ("Invalid argument"). Static storage.
+/// The English description of an errno value ("Invalid argument"). Static storage.
 [[nodiscard]] inline const char* errno_description(int code) noexcept {
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || (__GLIBC__ == 2 && __GLIBC_MINOR__ >= 32))
   const char* known = ::strerrordesc_np(code);  // unlike strerror: thread-safe and never translated
@@ -36,11 +36,11 @@ namespace ibvxx {
 }
 
 /// A failure, as a value: trivially copyable, 128 bytes, built without allocating. It holds copies
-/// only, so it may outlive everything it speaks of. Reading one from several threads is safe.
+/// only, so it may outlive the objects that it describes. Any number of threads may read it.
 class error {
  public:
-  /// `code` is taken as it came: a negative errno, as some providers return it, is made positive; 0
-  /// (a call that failed without saying why) becomes EIO and `unspecified()`.
+  /// `code` is an errno of either sign, since some providers return it negated. 0, from a call that
+  /// failed without an errno, becomes EIO and `unspecified()`.
   error(verb call, int code) noexcept
       : code_(code == 0 ? EIO : (code < 0 ? -code : code)), verb_(call), unspecified_(code == 0) {}
 
@@ -48,18 +48,18 @@ class error {
   [[nodiscard]] verb call() const noexcept { return verb_; }
   /// The errno, always positive.
   [[nodiscard]] int code() const noexcept { return code_; }
-  /// True when the call failed but left no errno; `code()` is then EIO.
+  /// True if the call failed without an errno; `code()` is then EIO.
   [[nodiscard]] bool unspecified() const noexcept { return unspecified_; }
-  /// The device concerned; empty where there was none yet.
+  /// The name of the device; empty if there was none yet.
   [[nodiscard]] std::string_view device() const noexcept { return {text_, device_length_}; }
-  /// The arguments and limits that matter; may be empty. Cut (ending in "...") when longer than the
-  /// room there is.
+  /// The relevant arguments and limits; may be empty. A text that is too long is cut and ends in
+  /// "...".
   [[nodiscard]] std::string_view detail() const noexcept { return {text_ + device_length_ + 1}; }
 
-  /// Names the device; the detail stays.
+  /// Sets the name of the device; the detail is unchanged.
   error& on(const char* device_name) noexcept {
-    // The cap leaves the larger part of the room to the detail; kernel device names are rarely
-    // longer than ten characters.
+    // The limit leaves most of the space to the detail; kernel device names are rarely longer than
+    // ten characters.
     const std::size_t length = device_name ? ::strnlen(device_name, max_device_name) : 0;
     char* const from = text_ + device_length_ + 1;
     char* const to = text_ + length + 1;
@@ -76,7 +76,7 @@ class error {
     return on(context && context->device ? context->device->name : nullptr);
   }
 
-  /// Appends to the detail, in the manner of printf.
+  /// Appends to the detail, with a printf format.
   [[gnu::format(printf, 2, 3)]] error& explain(const char* format, ...) noexcept {
     const std::size_t begin = device_length_ + std::size_t{1} + detail().size();
     std::va_list arguments;
@@ -88,16 +88,15 @@ class error {
     return *this;
   }
 
-  /// The whole story in one line, for example
-  /// `ibv_create_cq on mlx5_0: Invalid argument (EINVAL): cqe 70000 is above the device's limit of
-  /// 65535`.
+  /// The whole message in one line, for example `ibv_create_cq on mlx5_0: Invalid argument
+  /// (EINVAL): cqe 70000 is above the device's limit of 65535`.
   [[nodiscard]] std::string message() const {
     char line[max_message];
     return {line, message_to(line, sizeof line)};
   }
 
-  /// Writes the same line, cut to `size - 1` characters and a zero, and returns its length.
-  /// Allocates nothing.
+  /// Writes the same line, cut to `size - 1` characters and a terminating zero, and returns its
+  /// length. Allocates nothing.
   std::size_t message_to(char* buffer, std::size_t size) const noexcept {
     if (size == 0) return 0;
     std::size_t length = 0;
@@ -126,7 +125,7 @@ class error {
     return length;
   }
 
-  /// Room enough for any message.
+  /// A buffer size that is enough for any message.
   static constexpr std::size_t max_message = 384;
 
   friend bool operator==(const error& a, const error& b) noexcept {

@@ -1,4 +1,5 @@
-// Completion events and async events: what is read is acknowledged, whatever happens.
+// Completion events and async events: every event that is read is acknowledged, also if an
+// exception is thrown.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,11 +14,11 @@
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// A completion event that was read. It is acknowledged, to the queue that it names, when this
-/// goes: destroying that queue would wait for it without end. One thread at a time.
+/// A completion event that was read. The destructor acknowledges it, since destroying its queue
+/// waits without a limit for every event to be acknowledged. One thread at a time.
 class [[nodiscard]] cq_event {
  public:
-  /// Adopts an event that ibv_get_cq_event returned and nobody acknowledged.
+  /// Adopts an event that ibv_get_cq_event returned and that is not acknowledged yet.
   explicit cq_event(ibv_cq* cq, void* cq_context) noexcept : cq_(cq), context_(cq_context) {}
   cq_event(cq_event&& other) noexcept
       : cq_(std::exchange(other.cq_, nullptr)), context_(other.context_) {}
@@ -38,7 +39,7 @@ class [[nodiscard]] cq_event {
   /// The cq_context that the queue was created with.
   [[nodiscard]] void* cq_context() const noexcept { return context_; }
 
-  /// Acknowledges now; later calls do nothing. Necessary before the queue is destroyed.
+  /// Acknowledges now; later calls do nothing. Required before the queue is destroyed.
   void acknowledge() noexcept {
     if (ibv_cq* const cq = std::exchange(cq_, nullptr)) ::ibv_ack_cq_events(cq, 1);
   }
@@ -52,7 +53,8 @@ class [[nodiscard]] cq_event {
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// ibv_get_cq_event, interrupted or not. False where a non-blocking channel has nothing.
+/// Calls ibv_get_cq_event until it is not interrupted. False if a non-blocking channel has no
+/// event.
 [[nodiscard]] inline result<bool> read_cq_event(ibv_comp_channel* channel, ibv_cq*& cq,
                                                 void*& cq_context) noexcept {
   for (;;) {
@@ -70,8 +72,8 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// Reads one completion event. On a non-blocking channel an empty optional says that there is none;
-/// on a blocking one the call waits. An interrupted wait goes on.
+/// Reads one completion event. A non-blocking channel without an event gives an empty optional; a
+/// blocking channel waits. An interrupted wait is continued.
 [[nodiscard]] inline result<std::optional<cq_event>> get_cq_event(
     ref<ibv_comp_channel> channel) noexcept {
   if (!channel.get()) return detail::null_argument(verb::get_cq_event, "channel");
@@ -83,12 +85,12 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return std::optional<cq_event>(std::in_place, cq, cq_context);
 }
 
-/// Completion events of any number of queues, acknowledged once a queue: cheaper, since each
-/// acknowledgement takes the queue's lock. When this goes, nothing that it read is left
-/// unacknowledged. It allocates nothing. One thread at a time.
+/// Completion events of any number of queues, acknowledged with one call for each queue, since each
+/// call takes the lock of the queue. The destructor acknowledges everything that was read.
+/// Allocates nothing. One thread at a time.
 class [[nodiscard]] cq_event_batch {
  public:
-  /// A queue, and how many events of it were read and not yet acknowledged.
+  /// A queue, and the number of its events that were read and are not acknowledged yet.
   struct entry {
     ibv_cq* cq;
     unsigned events;
@@ -99,8 +101,9 @@ class [[nodiscard]] cq_event_batch {
   cq_event_batch& operator=(const cq_event_batch&) = delete;
   ~cq_event_batch() { acknowledge(); }
 
-  /// Reads every event that is there, until EAGAIN, and returns how many; the channel must be
-  /// non-blocking. `seen(cq)` is called with each. After an error, what was read before it is kept.
+  /// Reads every pending event, until EAGAIN, and returns their number; the channel must be
+  /// non-blocking. `seen(cq)` is called for each. After an error the batch keeps the events that
+  /// were read before.
   template <class Seen>
   [[nodiscard]] result<std::size_t> read(ref<ibv_comp_channel> channel, Seen&& seen) {
     if (!channel.get()) return detail::null_argument(verb::get_cq_event, "channel");
@@ -118,7 +121,7 @@ class [[nodiscard]] cq_event_batch {
     return read(channel, [](ibv_cq*) {});
   }
 
-  /// The queues with events that are not acknowledged, in the order in which they came first.
+  /// The queues with events that are not acknowledged, in the order of their first events.
   [[nodiscard]] std::span<const entry> pending() const noexcept { return {entries_.data(), used_}; }
 
   /// Acknowledges everything.
@@ -126,7 +129,7 @@ class [[nodiscard]] cq_event_batch {
     for (std::size_t i = 0; i < used_; ++i) ::ibv_ack_cq_events(entries_[i].cq, entries_[i].events);
     used_ = 0;
   }
-  /// Acknowledges the events of one queue: necessary before that queue is destroyed.
+  /// Acknowledges the events of one queue: required before that queue is destroyed.
   void acknowledge(ref<ibv_cq> cq) noexcept {
     for (std::size_t i = 0; i < used_; ++i) {
       if (entries_[i].cq != cq.get()) continue;
@@ -144,7 +147,7 @@ class [[nodiscard]] cq_event_batch {
       ++entries_[i].events;
       return;
     }
-    if (used_ == entries_.size()) acknowledge();  // more queues than places: a round earlier
+    if (used_ == entries_.size()) acknowledge();  // the array is full: acknowledge early
     entries_[used_++] = {cq, 1};
   }
 
@@ -152,11 +155,11 @@ class [[nodiscard]] cq_event_batch {
   std::size_t used_ = 0;
 };
 
-/// An async event that was read. It is acknowledged when this goes: destroying the CQ, QP, SRQ or
-/// WQ that it names would wait for it without end. One thread at a time.
+/// An async event that was read. The destructor acknowledges it, since destroying the CQ, QP, SRQ
+/// or WQ that it names waits without a limit for that. One thread at a time.
 class [[nodiscard]] async_event {
  public:
-  /// Adopts an event that ibv_get_async_event returned and nobody acknowledged.
+  /// Adopts an event that ibv_get_async_event returned and that is not acknowledged yet.
   explicit async_event(const ibv_async_event& read) noexcept : event_(read), pending_(true) {}
   async_event(async_event&& other) noexcept
       : event_(other.event_), pending_(std::exchange(other.pending_, false)) {}
@@ -175,7 +178,7 @@ class [[nodiscard]] async_event {
   [[nodiscard]] const ibv_async_event& get() const noexcept { return event_; }
   [[nodiscard]] const ibv_async_event* operator->() const noexcept { return &event_; }
 
-  /// Acknowledges now; later calls do nothing. Necessary before the object is destroyed.
+  /// Acknowledges now; later calls do nothing. Required before the object is destroyed.
   void acknowledge() noexcept {
     if (std::exchange(pending_, false)) ::ibv_ack_async_event(&event_);
   }
@@ -185,8 +188,8 @@ class [[nodiscard]] async_event {
   bool pending_;
 };
 
-/// Reads one async event. With a non-blocking async descriptor an empty optional says that there is
-/// none; otherwise the call waits. An interrupted wait goes on.
+/// Reads one async event. A non-blocking async descriptor without an event gives an empty optional;
+/// otherwise the call waits. An interrupted wait is continued.
 [[nodiscard]] inline result<std::optional<async_event>> get_async_event(
     ref<ibv_context> context) noexcept {
   if (!context.get()) return detail::null_argument(verb::get_async_event, "context");

@@ -1,4 +1,4 @@
-// File descriptors: their owner, and the few calls on them that a context needs.
+// File descriptors: the owner, and the calls on them that a context needs.
 #pragma once
 
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Closes a descriptor. On Linux close(2) frees the descriptor whatever it returns (its man page:
-/// "retrying after a failure return is the wrong thing to do"), so `unique_fd::reset()` tells of an
-/// error but never leaves the owner owning.
+/// "retrying after a failure return is the wrong thing to do"), so `unique_fd::reset()` reports an
+/// error and leaves the owner empty.
 struct fd_deleter {
   static constexpr verb call = verb::close;
   static constexpr int empty = -1;
@@ -22,12 +22,12 @@ struct fd_deleter {
   }
 };
 
-/// The owner of a file descriptor; -1 is "none".
+/// The owner of a file descriptor; an empty one holds -1.
 class [[nodiscard]] unique_fd : public unique_handle<int, fd_deleter> {
  public:
   using unique_handle::unique_handle;
 
-  /// As every owner's, but after a failure the descriptor is gone all the same: see fd_deleter.
+  /// Closes the descriptor. The owner is empty afterwards, also after an error: see fd_deleter.
   [[nodiscard]] result<void> reset() noexcept {
     auto closed = unique_handle::reset();
     if (!closed) static_cast<void>(release());
@@ -42,7 +42,7 @@ class [[nodiscard]] unique_fd : public unique_handle<int, fd_deleter> {
   return epoll;
 }
 
-/// Registers `fd` with `epoll` for `events`; `data` comes back with each event.
+/// Registers `fd` with `epoll` for `events`; each event carries `data`.
 [[nodiscard]] inline result<void> epoll_add(int epoll, int fd, std::uint32_t events,
                                             std::uint64_t data) noexcept {
   epoll_event event{};

@@ -1,4 +1,4 @@
-// Flow steering, flow actions, and the counters that count in them.
+// Flow steering rules, flow actions, and flow counters.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,8 +15,8 @@ struct flow_deleter : object_deleter<flow_deleter, ibv_flow, verb::destroy_flow>
   static constexpr const char* users = "the hardware";
   [[nodiscard]] static int destroy(ibv_flow* flow) noexcept { return ::ibv_destroy_flow(flow); }
 };
-/// A steering rule: packets that match go to its queue pair. Destroy it before the queue pair, and
-/// before the actions and counters that it names.
+/// A steering rule: packets that match it are delivered to its queue pair. Destroy it before the
+/// queue pair, and before the actions and counters that it names.
 using unique_flow = unique_handle<ibv_flow*, flow_deleter>;
 
 struct flow_action_deleter
@@ -26,7 +26,7 @@ struct flow_action_deleter
     return ::ibv_destroy_flow_action(action);
   }
 };
-/// Something done to the packets of every flow that names it.
+/// An action on the packets of every flow that names it.
 using unique_flow_action = unique_handle<ibv_flow_action*, flow_action_deleter>;
 
 struct counters_deleter : object_deleter<counters_deleter, ibv_counters, verb::destroy_counters> {
@@ -35,13 +35,13 @@ struct counters_deleter : object_deleter<counters_deleter, ibv_counters, verb::d
     return ::ibv_destroy_counters(counters);
   }
 };
-/// A set of counters. Destroy the flows that count in it first: EBUSY otherwise.
+/// A set of counters. Destroy the flows that use it first: EBUSY otherwise.
 using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
 
-/// A steering rule to `qp`. `attributes` is the head of one block of memory in which
-/// `num_of_specs` specifications (ibv_flow_spec_*) follow, each as long as its own `size` says; the
-/// whole is only read. Ports count from 1. Errors: EINVAL for a rule that makes no sense, EPERM
-/// without CAP_NET_RAW, EOPNOTSUPP from most providers.
+/// Creates a steering rule to `qp`. `attributes` is the head of one block of memory, in which
+/// `num_of_specs` specifications (ibv_flow_spec_*) follow, each as long as its own `size`. The
+/// block is only read. Ports count from 1. Errors: EINVAL for an invalid rule, EPERM without
+/// CAP_NET_RAW, EOPNOTSUPP from most providers.
 [[nodiscard]] inline result<unique_flow> create_flow(ref<ibv_qp> qp,
                                                      ibv_flow_attr& attributes) noexcept {
   constexpr verb call = verb::create_flow;
@@ -56,8 +56,8 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
   return flow;
 }
 
-/// An action that encrypts or decrypts IPsec ESP packets. What `attributes` points to is read
-/// during the call only. A flow names the action in an ibv_flow_spec_action_handle.
+/// Creates an action that encrypts or decrypts IPsec ESP packets. What `attributes` points to is
+/// read during the call only. A flow names the action in an ibv_flow_spec_action_handle.
 [[nodiscard]] inline result<unique_flow_action> create_flow_action_esp(
     ref<ibv_context> context, ibv_flow_action_esp_attr attributes) noexcept {
   constexpr verb call = verb::create_flow_action_esp;
@@ -78,8 +78,8 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
   return action;
 }
 
-/// Changes the action in all its flows at once. The pointers in `attributes` may be null for what
-/// is to stay.
+/// Changes the action in all its flows at once. A null pointer in `attributes` leaves that part
+/// unchanged.
 [[nodiscard]] inline result<void> modify_flow_action_esp(
     ref<ibv_flow_action> action, ibv_flow_action_esp_attr attributes) noexcept {
   constexpr verb call = verb::modify_flow_action_esp;
@@ -88,8 +88,8 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
                        action->context);
 }
 
-/// A set of counters, all 0. They count once a flow names the set (ibv_flow_spec_counter_action) or
-/// is attached to it.
+/// Creates a set of counters, all 0. They count once a flow names the set
+/// (ibv_flow_spec_counter_action) or is attached to it.
 [[nodiscard]] inline result<unique_counters> create_counters(
     ref<ibv_context> context, ibv_counters_init_attr attributes = {}) noexcept {
   if (!context.get()) return detail::null_argument(verb::create_counters, "context");
@@ -98,9 +98,9 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
   });
 }
 
-/// Says what the counter at `attributes.index` counts: in `flow`, or, where that is null, in the
-/// flows created with the set later. Errors: ENOTSUP for a counter that such a flow has not, EBUSY
-/// for a null `flow` once the set is in use.
+/// Selects what the counter at `attributes.index` counts: in `flow`, or, if that is null, in the
+/// flows created with the set later. Errors: ENOTSUP for a counter that such a flow does not have,
+/// EBUSY for a null `flow` once the set is in use.
 [[nodiscard]] inline result<void> attach_counters_point_flow(ref<ibv_counters> counters,
                                                              ibv_counter_attach_attr attributes,
                                                              ibv_flow* flow = nullptr) noexcept {
@@ -114,8 +114,8 @@ using unique_counters = unique_handle<ibv_counters*, counters_deleter>;
   return done;
 }
 
-/// Reads the counters from index 0 on into `values`, as many as it has room for. `flags`
-/// (ibv_read_counters_flags) may prefer the driver's cache to the hardware.
+/// Reads the first `values.size()` counters into `values`. With
+/// IBV_READ_COUNTERS_ATTR_PREFER_CACHED in `flags` the driver may return cached values.
 [[nodiscard]] inline result<void> read_counters(ref<ibv_counters> counters,
                                                 std::span<std::uint64_t> values,
                                                 std::uint32_t flags = 0) noexcept {

@@ -1,4 +1,5 @@
-// fmt formatters for what ibvxx and verbs speak of. They take what a string takes: "{:>10}".
+// fmt formatters for verb, error, context_state and ibv_gid. They take the format specification of
+// a string: "{:>10}".
 #pragma once
 
 #include <fmt/format.h>

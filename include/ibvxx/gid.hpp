@@ -1,4 +1,4 @@
-// GIDs: reading a port's table, and telling what an entry is. Choosing one: gid_policy.hpp.
+// GIDs: reading a port's table, and classifying its entries. Choosing one: gid_policy.hpp.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -28,9 +28,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
       error(verb::query_gid_ex, code).on(context.get()).explain("port %d, index %d", port, index));
 }
 
-/// Fills `entries` with the non-empty GIDs of every port of the device and returns how many there
-/// were. Too little room is EINVAL: a table never has more entries than the sum of its ports'
-/// gid_tbl_len.
+/// Fills `entries` with the non-empty GIDs of every port of the device and returns their number.
+/// EINVAL if `entries` is too small: the sum of the ports' gid_tbl_len is always enough.
 [[nodiscard]] inline result<std::size_t> query_gid_table(
     ref<ibv_context> context, std::span<ibv_gid_entry> entries) noexcept {
   if (!context.get()) return detail::null_argument(verb::query_gid_table, "context");
@@ -46,9 +45,10 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// The non-empty GIDs of every port, whose tables have `slots` in all. Allocates. No slot at all is
-/// an answer, not an error: mlx5 representors have none (Linux, mlx5_ib_rep_query_port), and the
-/// kernel refuses to be asked with no room (EINVAL, UVERBS_METHOD_QUERY_GID_TABLE).
+/// The non-empty GIDs of every port; their tables have `slots` slots in all. Allocates. Without a
+/// slot the result is empty, not an error: mlx5 representors have none (Linux,
+/// mlx5_ib_rep_query_port), and the kernel refuses an empty array (EINVAL,
+/// UVERBS_METHOD_QUERY_GID_TABLE).
 [[nodiscard]] inline result<std::vector<ibv_gid_entry>> every_gid(ref<ibv_context> context,
                                                                   std::size_t slots) {
   std::vector<ibv_gid_entry> entries(slots);
@@ -63,8 +63,8 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// The GID in one slot, and nothing about it. An empty slot is ENODATA: ibv_query_gid itself
-/// answers 0 there, with a GID of zeros and a stale errno (rdma-core 44), so the value decides.
+/// The GID in one slot, without its type. An empty slot is ENODATA: ibv_query_gid itself returns 0
+/// for it, with a GID of zeros and a stale errno (rdma-core 44), so the value decides.
 [[nodiscard]] inline result<ibv_gid> query_gid(ref<ibv_context> context, int port,
                                                int index) noexcept {
   if (!context.get()) return detail::null_argument(verb::query_gid, "context");
@@ -89,7 +89,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
           .explain("port %d, index %d%s", port, index, code == ENODATA ? " is an empty slot" : ""));
 }
 
-/// What kind of address a GID holds.
+/// The kind of address that a GID holds.
 enum class gid_family : std::uint8_t {
   none,          ///< all zero: an empty slot
   link_local,    ///< fe80::/10

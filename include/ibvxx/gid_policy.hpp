@@ -1,5 +1,4 @@
-// Choosing a GID by a policy, with the reasons: which entries were looked at, and why each came
-// before or after the other.
+// Choosing a GID by a policy, which gives each entry of a port a rank and the reason for it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -48,17 +47,18 @@ struct gid_policy {
   std::vector<std::string> excluded_devices{};
 };
 
-/// How a network device's name is found from its index: as if_indextoname, nullptr where there is
-/// none. `name` has room for IF_NAMESIZE characters.
+/// Returns the name of the network device with this index, as if_indextoname does; nullptr if there
+/// is none. `name` has room for IF_NAMESIZE characters.
 using network_device_namer = char* (*)(unsigned index, char* name);
 
-/// One non-empty entry of the port, and what the policy makes of it.
+/// One non-empty entry of the port, with its rank by the policy.
 struct gid_candidate {
   static constexpr int unusable = -1;
 
-  ibv_gid_entry entry{};  ///< `entry.gid_index` is what address vectors take
-  int rank = unusable;    ///< 0: the choice; 1, 2, ...: what would come next; unusable: ruled out
-  /// Of the network device; empty where the entry has none, or it has none in this namespace.
+  ibv_gid_entry entry{};  ///< address vectors take `entry.gid_index`
+  int rank = unusable;    ///< 0: the choice; 1, 2, ...: the next ones; unusable: excluded
+  /// The name of the network device; empty if the entry has none, or one of another network
+  /// namespace.
   fixed_text<IF_NAMESIZE> device{};
   /// For people: "chosen: global RoCE v2 on eth0", "behind index 3 by type: RoCE v1", "refused:
   /// network device docker0 matches docker*".
@@ -72,11 +72,11 @@ struct gid_candidate {
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// Refuses a policy that means nothing, naming the field.
+/// Refuses an invalid policy, naming the field.
 [[nodiscard]] inline result<void> check_policy(const gid_policy& policy) noexcept {
   error e(verb::none, EINVAL);
   if (policy.network_device > network_device_need::required)
-    return failure(e.explain("gid_policy.network_device is no network_device_need"));
+    return failure(e.explain("gid_policy.network_device is not a network_device_need"));
   for (std::size_t i = 0; i < policy.excluded_devices.size(); ++i)
     if (policy.excluded_devices[i].empty())
       return failure(e.explain("gid_policy.excluded_devices[%zu] is empty", i));
@@ -207,11 +207,11 @@ inline void explain_rank(gid_candidate& candidate, const gid_candidate* winner,
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// Looks at every non-empty entry of `port` among `entries` and writes them to `out`, best first,
-/// those that are ruled out last; returns how many there were. The first is the choice if it is
-/// usable. Two slots with the same index (never in a real table) keep no particular order. Errors:
-/// EINVAL naming the field of the policy, or that `out` is too small (entries.size() is always
-/// enough). errno stays as it was.
+/// Ranks every non-empty entry of `port` among `entries` and writes it to `out`, best first,
+/// excluded ones last; returns their number. The first is the choice if it is usable. Two entries
+/// with one index (which no real table has) have no particular order. Errors: EINVAL naming the
+/// field of the policy, or for an `out` that is too small (entries.size() is always enough). Keeps
+/// errno.
 [[nodiscard]] inline result<std::size_t> rank_gids(
     std::span<const ibv_gid_entry> entries, int port, bool infiniband, const gid_policy& policy,
     std::span<gid_candidate> out, network_device_namer namer = &::if_indextoname) noexcept {
@@ -238,7 +238,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return count;
 }
 
-/// The same, as a vector. ENOMEM where there is no memory for it.
+/// The same, as a vector. ENOMEM if it cannot be allocated.
 [[nodiscard]] inline result<std::vector<gid_candidate>> rank_gids(
     std::span<const ibv_gid_entry> entries, int port, bool infiniband,
     const gid_policy& policy = {}, network_device_namer namer = &::if_indextoname) noexcept {
@@ -253,9 +253,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   });
 }
 
-/// Only the choice: the same as the first that rank_gids writes. Allocates nothing. ENODATA where
-/// the port has no entry that the policy lets through: the message counts those it ruled out, and
-/// gives the reason of the first.
+/// Returns only the choice: the first entry that rank_gids writes. Allocates nothing. ENODATA if
+/// the policy excludes every entry of the port; the message has their number and the reason of the
+/// first.
 [[nodiscard]] inline result<gid_candidate> choose_gid(
     std::span<const ibv_gid_entry> entries, int port, bool infiniband,
     const gid_policy& policy = {}, network_device_namer namer = &::if_indextoname) noexcept {
@@ -279,7 +279,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   if (looked_at == 0)
     e.explain("port %d has no entry", port);
   else
-    e.explain("all %zu of port %d ruled out; index %u %s", looked_at, port, best.entry.gid_index,
+    e.explain("all %zu of port %d refused; index %u %s", looked_at, port, best.entry.gid_index,
               best.reason.c_str());
   return failure(e);
 }

@@ -1,4 +1,4 @@
-// The owner of a verbs object, and the view of one.
+// The owner of a verbs object, and a non-owning reference to one.
 #pragma once
 
 #include <cerrno>
@@ -14,7 +14,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 ///   static constexpr Pointer empty           the value that means "owns nothing"
 ///   static int destroy(Pointer) noexcept     0, or the errno: the object is still alive then
 ///   static error explain(Pointer, int)       the error for it; called only after a failure
-/// Empty owners call nothing. Not synchronised: one thread at a time, as with std::unique_ptr.
+/// An empty owner calls nothing. Not synchronised: one thread at a time, as with std::unique_ptr.
 template <class Pointer, class Deleter>
 class [[nodiscard]] unique_handle {
  public:
@@ -22,10 +22,10 @@ class [[nodiscard]] unique_handle {
   using deleter_type = Deleter;
 
   constexpr unique_handle() noexcept = default;
-  /// Adopts an object that nobody else owns (or Deleter::empty).
+  /// Adopts an object that has no other owner (or Deleter::empty).
   constexpr explicit unique_handle(Pointer adopted) noexcept : object_(adopted) {}
   constexpr unique_handle(unique_handle&& other) noexcept : object_(other.release()) {}
-  /// Destroys the object owned so far, then takes the other's. A failed destroy goes to the
+  /// Destroys the present object, then takes the other's. A failed destroy is passed to the
   /// teardown handler.
   unique_handle& operator=(unique_handle&& other) noexcept {
     if (this != &other) {
@@ -36,12 +36,12 @@ class [[nodiscard]] unique_handle {
   }
   unique_handle(const unique_handle&) = delete;
   unique_handle& operator=(const unique_handle&) = delete;
-  /// Destroys what is owned. Never throws, keeps errno, and hands a failed destroy to the teardown
+  /// Destroys the object. Never throws, keeps errno, and passes a failed destroy to the teardown
   /// handler.
   ~unique_handle() { destroy_or_report(); }
 
-  /// Destroys what is owned. On failure the owner still owns it and the call can be repeated; empty
-  /// is a success.
+  /// Destroys the object. After a failure the owner still owns it, and the call can be repeated. An
+  /// empty owner succeeds.
   [[nodiscard]] result<void> reset() noexcept {
     if (object_ != Deleter::empty) {
       if (const int code = Deleter::destroy(object_); code != 0) [[unlikely]]
@@ -51,7 +51,7 @@ class [[nodiscard]] unique_handle {
     return {};
   }
 
-  /// Gives the object up without destroying it: from here on the caller owns it.
+  /// Gives the object up without destroying it; the caller owns it from then on.
   [[nodiscard]] constexpr Pointer release() noexcept {
     return std::exchange(object_, Deleter::empty);
   }
@@ -79,9 +79,9 @@ class [[nodiscard]] unique_handle {
   Pointer object_ = Deleter::empty;
 };
 
-/// What the deleters of verbs objects share. `Destroyer` supplies `destroy`, and `users`: what may
-/// hold the object, for the message of an EBUSY. Every verbs object but a context names its context
-/// in a member of that name.
+/// The common part of the deleters of verbs objects. `Destroyer` supplies `destroy`, and `users`:
+/// what may still use the object, for the message of an EBUSY. Every verbs object except a context
+/// has a member `context`.
 template <class Destroyer, class Object, verb Call>
 struct object_deleter {
   static constexpr verb call = Call;
@@ -100,10 +100,10 @@ struct object_deleter {
   }
 };
 
-/// A non-owning view of a verbs object: a parameter type. Made implicitly from an owner that
-/// outlives the call or from a raw pointer, never from a temporary owner or from nullptr. A raw
-/// pointer that is null at run time is refused with EINVAL by the functions that create, query and
-/// modify; on the data path it is a broken precondition.
+/// A non-owning reference to a verbs object, used as a parameter type. It converts implicitly from
+/// an owner or a raw pointer, never from a temporary owner or from nullptr. The functions that
+/// create, query and modify return EINVAL for a raw pointer that is null at run time; on the data
+/// path it must not be null.
 template <class T>
 class ref {
  public:

@@ -1,20 +1,20 @@
-// The toolkit, in the order in which a newcomer meets it. Not here: format.hpp and std_format.hpp
-// (texts for fmt and std::format), or_throw.hpp (exceptions), and shim.hpp (tests without
-// hardware).
+// The whole toolkit, in the order in which a new user needs it. Not here: format.hpp and
+// std_format.hpp (formatters for fmt and std::format), or_throw.hpp (exceptions), and shim.hpp
+// (tests without hardware).
 #pragma once
 
-// Errors: what a verb that failed reports.
+// Errors and results.
 #include <ibvxx/error.hpp>
 #include <ibvxx/result.hpp>
 #include <ibvxx/teardown.hpp>
 #include <ibvxx/verb.hpp>
 
-// The context: all objects of a device, opened completely or not at all.
+// The context: every object of a device, opened completely or not at all.
 #include <ibvxx/context.hpp>
 #include <ibvxx/context_config.hpp>
 #include <ibvxx/context_state.hpp>
 
-// Or owners, one at a time: devices, domains, memory.
+// Single owners: devices, domains, memory.
 #include <ibvxx/device.hpp>
 #include <ibvxx/device_memory.hpp>
 #include <ibvxx/device_name.hpp>

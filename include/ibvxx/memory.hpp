@@ -18,20 +18,20 @@ struct mr_deleter : object_deleter<mr_deleter, ibv_mr, verb::dereg_mr> {
   static constexpr const char* users = "a memory window";
   [[nodiscard]] static int destroy(ibv_mr* mr) noexcept { return ::ibv_dereg_mr(mr); }
 };
-/// A registered memory region. It pins the memory, it does not own it: keep the memory alive until
-/// the region is gone. Posted work requests do not hold a region; deregistering while they are
-/// under way makes them fail.
+/// A registered memory region. It pins the memory and does not own it: keep the memory alive until
+/// the region is deregistered. Posted work requests do not keep a region: deregistering it while
+/// they are in progress makes them fail.
 using unique_mr = unique_handle<ibv_mr*, mr_deleter>;
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// The access bits that this toolkit lets through: all that verbs.h of rdma-core 44 defines, the
-/// two FLUSH bits that came later, and the range that providers may ignore.
+/// The access bits that this toolkit accepts: all that verbs.h of rdma-core 44 defines, the two
+/// FLUSH bits added later, and the range that providers may ignore.
 inline constexpr unsigned known_access = 0x3ffU | IBV_ACCESS_OPTIONAL_RANGE;
 
-/// What can be seen to be wrong with access bits (manual page of ibv_reg_mr).
+/// Refuses invalid combinations of access bits (manual page of ibv_reg_mr).
 [[nodiscard]] inline result<void> check_access(verb call, const ibv_context* context,
                                                int access) noexcept {
   const auto bits = static_cast<unsigned>(access);
@@ -46,7 +46,7 @@ inline constexpr unsigned known_access = 0x3ffU | IBV_ACCESS_OPTIONAL_RANGE;
   return {};
 }
 
-/// A length that is not 0 and does not wrap around 64 bits from `begin` on.
+/// Refuses a length that is 0, or that wraps around 64 bits from `begin` on.
 [[nodiscard]] inline result<void> check_extent(verb call, const ibv_context* context,
                                                const char* begin_name, std::uint64_t begin,
                                                std::size_t length) noexcept {
@@ -59,9 +59,8 @@ inline constexpr unsigned known_access = 0x3ffU | IBV_ACCESS_OPTIONAL_RANGE;
   return {};
 }
 
-/// What can be seen to be wrong with a region before the kernel is asked (the kernel itself says
-/// EINVAL, or EFAULT for a null address). A null address is right for one region only: all of the
-/// address space, on demand.
+/// Refuses an invalid region before the call (the kernel itself returns EINVAL, or EFAULT for a
+/// null address). A null address is valid for one region only: the whole address space, on demand.
 [[nodiscard]] inline result<void> check_region(verb call, ibv_context* context, const void* address,
                                                std::size_t length, int access) noexcept {
   const auto bits = static_cast<unsigned>(access);
@@ -76,9 +75,9 @@ inline constexpr unsigned known_access = 0x3ffU | IBV_ACCESS_OPTIONAL_RANGE;
   return check_access(call, context, access);
 }
 
-/// ibv_reg_mr, with the errno it leaves. The macro of that name chooses between two functions by
-/// constant folding; a value that is not a constant always takes ibv_reg_mr_iova2, which knows the
-/// optional access bits.
+/// Calls ibv_reg_mr with errno cleared. The macro of that name chooses between two functions by
+/// constant folding; for a value that is not a constant it always calls ibv_reg_mr_iova2, which
+/// knows the optional access bits.
 [[nodiscard]] inline ibv_mr* reg_mr_unchecked(ibv_pd* pd, void* address, std::size_t length,
                                               int access) noexcept {
   errno = 0;
@@ -86,8 +85,8 @@ inline constexpr unsigned known_access = 0x3ffU | IBV_ACCESS_OPTIONAL_RANGE;
                             static_cast<unsigned>(access));
 }
 
-/// After a registration failed with EINVAL: the two that must have the same offset within a page
-/// (kernel: ib_uverbs_reg_mr; manual page, for a DMA buffer).
+/// Explains EINVAL of a registration: the two addresses that must have the same offset within a
+/// page (kernel: ib_uverbs_reg_mr; manual page, for a DMA buffer).
 [[gnu::cold]] inline void explain_page_offset(error& e, std::uint64_t iova, std::uint64_t begin,
                                               const char* begin_name) noexcept {
   const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
@@ -99,9 +98,9 @@ inline constexpr unsigned known_access = 0x3ffU | IBV_ACCESS_OPTIONAL_RANGE;
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// Registers `length` bytes at `address`; `access` is a set of ibv_access_flags.
-/// Errors: EINVAL naming the argument, ENOMEM (locked-memory limit, or a port that is not active:
-/// the message says both), EFAULT (no such memory, or LOCAL_WRITE on read-only pages).
+/// Registers `length` bytes at `address`; `access` is a set of ibv_access_flags. Errors: EINVAL
+/// naming the argument, ENOMEM (locked-memory limit, or a port that is not active: the message has
+/// both), EFAULT (no such memory, or LOCAL_WRITE on read-only pages).
 [[nodiscard]] inline result<unique_mr> reg_mr(ref<ibv_pd> pd, void* address, std::size_t length,
                                               int access) noexcept {
   if (!pd.get()) return detail::null_argument(verb::reg_mr, "pd");
@@ -124,8 +123,8 @@ template <class T, std::size_t Extent>
   return reg_mr(pd, static_cast<void*>(memory.data()), memory.size_bytes(), access);
 }
 
-/// The same with a start address of one's own: work requests name the region's first byte as
-/// `iova`, which must have the same offset within a page as `address`.
+/// The same with a chosen start address: work requests name the first byte of the region as `iova`,
+/// which must have the same offset within a page as `address`.
 [[nodiscard]] inline result<unique_mr> reg_mr_iova(ref<ibv_pd> pd, void* address,
                                                    std::size_t length, std::uint64_t iova,
                                                    int access) noexcept {
@@ -136,7 +135,8 @@ template <class T, std::size_t Extent>
   if (auto valid = detail::check_extent(call, pd->context, "iova", iova, length); !valid)
     return failure(valid.error());
   auto mr = detail::obtain<unique_mr>(call, pd->context, [&]() noexcept {
-    // As in reg_mr_unchecked: what the macro ibv_reg_mr_iova comes to for a value not constant.
+    // As in reg_mr_unchecked: the function that the macro ibv_reg_mr_iova calls for a value that is
+    // not a constant.
     return ::ibv_reg_mr_iova2(pd.get(), address, length, iova, static_cast<unsigned>(access));
   });
   if (!mr) {
@@ -149,8 +149,8 @@ template <class T, std::size_t Extent>
   return mr;
 }
 
-/// A region that reads as zeros and swallows what is written to it, for the parts of a scatter list
-/// that do not matter. It has an lkey only.
+/// Allocates a region that reads as zeros and discards what is written to it, for the unused parts
+/// of a scatter list. It has an lkey only.
 [[nodiscard]] inline result<unique_mr> alloc_null_mr(ref<ibv_pd> pd) noexcept {
   if (!pd.get()) return detail::null_argument(verb::alloc_null_mr, "pd");
   return detail::obtain<unique_mr>(verb::alloc_null_mr, pd->context,
@@ -164,12 +164,12 @@ struct imported_mr_deleter : object_deleter<imported_mr_deleter, ibv_mr, verb::u
     return 0;
   }
 };
-/// A memory region that belongs to another context. It is unimported, never deregistered: only this
-/// process's half goes. Its `addr` is null.
+/// A memory region of another context. The owner unimports it, which releases this process's handle
+/// only, and never deregisters it. Its `addr` is null.
 using unique_imported_mr = unique_handle<ibv_mr*, imported_mr_deleter>;
 
-/// The memory region with this kernel handle (`ibv_mr::handle` of the original), in a protection
-/// domain from import_pd.
+/// Imports the memory region with this kernel handle (`ibv_mr::handle` of the original), in a
+/// protection domain from import_pd.
 [[nodiscard]] inline result<unique_imported_mr> import_mr(ref<ibv_pd> pd,
                                                           std::uint32_t mr_handle) noexcept {
   if (!pd.get()) return detail::null_argument(verb::import_mr, "pd");
@@ -180,20 +180,21 @@ using unique_imported_mr = unique_handle<ibv_mr*, imported_mr_deleter>;
   return mr;
 }
 
-/// What a region is after rereg_mr.
+/// The state of a region after rereg_mr.
 enum class rereg_mr_left : std::uint8_t {
-  new_region,  ///< as asked for; only the old pages' fork marking may not have been undone
-  old_region,  ///< as it was before: nothing has changed
-  unusable,    ///< neither: it must not be used any more, only deregistered
+  new_region,  ///< as requested; the old pages may still be marked for fork
+  old_region,  ///< unchanged
+  unusable,    ///< neither: it must only be deregistered
 };
 
-/// Changes a region in place: `flags` is a set of ibv_rereg_mr_flags that says which of translation
-/// (`address`, `length`), `pd` and `access` are new; the others are ignored, but access must then
-/// be 0. No work request may be using the region. Whatever happens the owner keeps owning it.
+/// Changes a region in place: `flags` is a set of ibv_rereg_mr_flags that selects which of
+/// translation (`address`, `length`), `pd` and `access` are new; the others are ignored, but access
+/// must then be 0. No work request may use the region meanwhile. The owner owns the region in every
+/// case.
 ///
-/// `left`, if given, is told what the region is now, in success and in failure; a failure's message
-/// says so too. The errors of reg_mr; EOPNOTSUPP from providers that cannot, and even then
-/// libibverbs calls the region unusable (rdma-core 44: IBV_REREG_MR_ERR_CMD).
+/// `left`, if given, is set to the state of the region, in success and in failure; a failure's
+/// message has it too. The errors of reg_mr; EOPNOTSUPP from providers without the call, and even
+/// then libibverbs reports the region unusable (rdma-core 44: IBV_REREG_MR_ERR_CMD).
 [[nodiscard]] inline result<void> rereg_mr(ref<ibv_mr> mr, int flags, ibv_pd* pd, void* address,
                                            std::size_t length, int access,
                                            rereg_mr_left* left = nullptr) noexcept {
@@ -246,15 +247,15 @@ enum class rereg_mr_left : std::uint8_t {
       e.explain("the region is unusable, its pages stay marked for fork: deregister it");
       break;
     default:
-      e.explain("answer %d; the region is unusable: deregister it", answer);
+      e.explain("return value %d; the region is unusable: deregister it", answer);
   }
   if (left) *left = now;
   return failure(e);
 }
 
-/// Advises the kernel about ranges of on-demand regions (IBV_ACCESS_ON_DEMAND), each named by its
-/// lkey. IBV_ADVISE_MR_FLAG_FLUSH waits until the advice is carried out. EOPNOTSUPP from providers
-/// that cannot; ENOTSUP for an advice that they do not know.
+/// Advises the kernel about ranges of on-demand regions (IBV_ACCESS_ON_DEMAND), each identified by
+/// its lkey. IBV_ADVISE_MR_FLAG_FLUSH waits until the advice is carried out. EOPNOTSUPP from
+/// providers without the call; ENOTSUP for an advice that they do not support.
 [[nodiscard]] inline result<void> advise_mr(ref<ibv_pd> pd, ibv_advise_mr_advice advice,
                                             std::uint32_t flags,
                                             std::span<ibv_sge> ranges) noexcept {

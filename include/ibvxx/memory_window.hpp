@@ -9,8 +9,8 @@
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 struct mw_deleter : object_deleter<mw_deleter, ibv_mw, verb::dealloc_mw> {
-  static constexpr const char* users = "a bind under way";
-  /// ibv_dealloc_mw calls the provider's operation without looking whether it is there.
+  static constexpr const char* users = "a bind in progress";
+  /// ibv_dealloc_mw calls the provider's operation without checking that it exists.
   [[nodiscard]] static int destroy(ibv_mw* mw) noexcept {
     return mw->context->ops.dealloc_mw ? ::ibv_dealloc_mw(mw) : EOPNOTSUPP;
   }
@@ -20,8 +20,8 @@ struct mw_deleter : object_deleter<mw_deleter, ibv_mw, verb::dealloc_mw> {
 /// to, and before its protection domain.
 using unique_mw = unique_handle<ibv_mw*, mw_deleter>;
 
-/// A window that is not bound yet; `type` is IBV_MW_TYPE_1 or IBV_MW_TYPE_2. The device
-/// capabilities (IBV_DEVICE_MEM_WINDOW, ..._TYPE_2A, ..._TYPE_2B) say which there are.
+/// Allocates a window that is not bound yet; `type` is IBV_MW_TYPE_1 or IBV_MW_TYPE_2. The device
+/// capabilities (IBV_DEVICE_MEM_WINDOW, ..._TYPE_2A, ..._TYPE_2B) have the supported types.
 [[nodiscard]] inline result<unique_mw> alloc_mw(ref<ibv_pd> pd, ibv_mw_type type) noexcept {
   if (!pd.get()) return detail::null_argument(verb::alloc_mw, "pd");
   auto mw = detail::obtain<unique_mw>(verb::alloc_mw, pd->context,
@@ -30,8 +30,8 @@ using unique_mw = unique_handle<ibv_mw*, mw_deleter>;
   return mw;
 }
 
-/// Posts a bind of a type 1 window to a queue pair. On success `mw->rkey` is the new key already,
-/// but it is good only once the bind has completed; keep the old key for the case that it completes
+/// Posts a bind of a type 1 window to a queue pair. On success `mw->rkey` is the new key at once,
+/// but it is valid only after the bind has completed; keep the old key in case the bind completes
 /// with an error. A type 2 window is bound by posting IBV_WR_BIND_MW instead. Errors: EINVAL (type
 /// 2; an address without a region), EPERM (window and region in different protection domains),
 /// ENOMEM (queue full).

@@ -1,16 +1,16 @@
-// Verbs newer than rdma-core 44. Each family is here when the build found it in verbs.h and said
-// so:
+// Verbs newer than rdma-core 44. Each family is declared if the build found it in verbs.h and
+// defined its macro:
 //
 //     IBVXX_HAVE_REG_MR_EX              ibv_reg_mr_ex                        rdma-core 59
 //     IBVXX_HAVE_DMAH                   ibv_alloc_dmah, ibv_dealloc_dmah     rdma-core 59
 //     IBVXX_HAVE_DM_EXPORT_DMABUF_FD    ibv_dm_export_dmabuf_fd              rdma-core 62
 //     IBVXX_HAVE_QUERY_PORT_SPEED       ibv_query_port_speed                 rdma-core 62
-//     IBVXX_HAVE_BUF                    ibv_alloc_buf and its kin            rdma-core 64
+//     IBVXX_HAVE_BUF                    ibv_alloc_buf and its family         rdma-core 64
 //     IBVXX_HAVE_EXPORT_BUF_DMABUF_FD   ibv_export_buf_dmabuf_fd             rdma-core 65
-//     IBVXX_HAVE_COMP_CNTR              ibv_create_comp_cntr and its kin     rdma-core 65
+//     IBVXX_HAVE_COMP_CNTR              ibv_create_comp_cntr and its family  rdma-core 65
 //
-// Absent or 0 means that it is not there. Meson, pkg-config and CMake define what they found; with
-// nothing but -I, define those that your rdma-core has.
+// A macro that is not defined, or 0, excludes the family. Meson, pkg-config and CMake define what
+// they found; a build that only uses -I defines those that its rdma-core has.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -31,11 +31,12 @@ struct dmah_deleter : object_deleter<dmah_deleter, ibv_dmah, verb::dealloc_dmah>
   static constexpr const char* users = "a memory region";
   [[nodiscard]] static int destroy(ibv_dmah* dmah) noexcept { return ::ibv_dealloc_dmah(dmah); }
 };
-/// A DMA handle: hints for how the device reaches memory, given to reg_mr_ex. Deregister the
-/// regions made with it first: EBUSY otherwise.
+/// A DMA handle: hints on how the device accesses memory, given to reg_mr_ex. Deregister the
+/// regions created with it first: EBUSY otherwise.
 using unique_dmah = unique_handle<ibv_dmah*, dmah_deleter>;
 
-/// A DMA handle; comp_mask says which of `attributes` count. EOPNOTSUPP from most providers.
+/// Allocates a DMA handle; comp_mask selects the fields of `attributes` that are valid. EOPNOTSUPP
+/// from most providers.
 [[nodiscard]] inline result<unique_dmah> alloc_dmah(ref<ibv_context> context,
                                                     ibv_dmah_init_attr attributes) noexcept {
   if (!context.get()) return detail::null_argument(verb::alloc_dmah, "context");
@@ -52,8 +53,9 @@ using unique_dmah = unique_handle<ibv_dmah*, dmah_deleter>;
 
 #if defined(IBVXX_HAVE_REG_MR_EX) && IBVXX_HAVE_REG_MR_EX
 
-/// Registers memory in any of the ways there are: comp_mask says which of `attributes` count, and
-/// exactly one of ADDR and FD must be among them. A descriptor is borrowed, as in reg_dmabuf_mr.
+/// Registers memory of any kind: comp_mask selects the fields of `attributes` that are valid, and
+/// exactly one of ADDR and FD must be among them. A descriptor stays the caller's, as in
+/// reg_dmabuf_mr.
 [[nodiscard]] inline result<unique_mr> reg_mr_ex(ref<ibv_pd> pd,
                                                  ibv_mr_init_attr attributes) noexcept {
   constexpr verb call = verb::reg_mr_ex;
@@ -94,7 +96,7 @@ using unique_dmah = unique_handle<ibv_dmah*, dmah_deleter>;
 
 #if defined(IBVXX_HAVE_DM_EXPORT_DMABUF_FD) && IBVXX_HAVE_DM_EXPORT_DMABUF_FD
 
-/// Device memory as a DMA buffer: a descriptor of its own, for other devices to register
+/// Exports device memory as a DMA buffer: a new descriptor, for other devices to register
 /// (reg_dmabuf_mr) or map.
 [[nodiscard]] inline result<unique_fd> dm_export_dmabuf_fd(ref<ibv_dm> dm) noexcept {
   if (!dm.get()) return detail::null_argument(verb::dm_export_dmabuf_fd, "dm");
@@ -109,7 +111,7 @@ using unique_dmah = unique_handle<ibv_dmah*, dmah_deleter>;
 
 #if defined(IBVXX_HAVE_QUERY_PORT_SPEED) && IBVXX_HAVE_QUERY_PORT_SPEED
 
-/// What a port really transmits at, in units of 100 Mbit/s; ports count from 1.
+/// The effective speed of a port, in units of 100 Mbit/s; ports count from 1.
 [[nodiscard]] inline result<std::uint64_t> query_port_speed(ref<ibv_context> context,
                                                             int port) noexcept {
   constexpr verb call = verb::query_port_speed;
@@ -142,17 +144,17 @@ struct buf_deleter {
   }
 };
 /// Memory that the provider allocated. Deregister the regions on it first, and free it before its
-/// protection domain: the verb cannot refuse.
+/// protection domain: the verb reports no failure.
 using unique_buf = unique_handle<ibv_buf*, buf_deleter>;
 
-/// Provider-allocated memory, and where it is.
+/// Memory that the provider allocated, with its address and size.
 struct allocated_buf {
   unique_buf buf{};
-  void* address = nullptr;  ///< page-aligned; valid as long as `buf` owns
+  void* address = nullptr;  ///< page-aligned; valid while `buf` owns the memory
   std::size_t size = 0;     ///< in bytes
 };
 
-/// Allocates `size` bytes in the way that the provider chooses for `pd`.
+/// Allocates `size` bytes of the kind that the provider chooses for `pd`.
 [[nodiscard]] inline result<allocated_buf> alloc_buf(ref<ibv_pd> pd, std::size_t size) noexcept {
   constexpr verb call = verb::alloc_buf;
   if (!pd.get()) return detail::null_argument(call, "pd");
@@ -188,7 +190,7 @@ struct allocated_buf {
 
 #if defined(IBVXX_HAVE_EXPORT_BUF_DMABUF_FD) && IBVXX_HAVE_EXPORT_BUF_DMABUF_FD
 
-/// The buffer as a DMA buffer: a descriptor of its own. ENODATA where it is ordinary memory.
+/// Exports the buffer as a DMA buffer: a new descriptor. ENODATA if it is ordinary memory.
 [[nodiscard]] inline result<unique_fd> export_buf_dmabuf_fd(ref<ibv_buf> buf) noexcept {
   if (!buf.get()) return detail::null_argument(verb::export_buf_dmabuf_fd, "buf");
   errno = 0;
@@ -209,11 +211,11 @@ struct comp_cntr_deleter
     return ::ibv_destroy_comp_cntr(counter);
   }
 };
-/// A completion counter: two 64-bit counts, of completions and of errors. It leaves a queue pair
-/// only with the queue pair's end: destroy that first, EBUSY otherwise.
+/// A completion counter: two 64-bit counts, of completions and of errors. It stays attached until
+/// its queue pair is destroyed: destroy that first, EBUSY otherwise.
 using unique_comp_cntr = unique_handle<ibv_comp_cntr*, comp_cntr_deleter>;
 
-/// How far the device's completion counters go.
+/// The limits of the device's completion counters.
 [[nodiscard]] inline result<ibv_comp_cntr_caps> query_comp_cntr_caps(
     ref<ibv_context> context) noexcept {
   if (!context.get()) return detail::null_argument(verb::query_comp_cntr_caps, "context");
@@ -224,7 +226,7 @@ using unique_comp_cntr = unique_handle<ibv_comp_cntr*, comp_cntr_deleter>;
   return failure(error(verb::query_comp_cntr_caps, code).on(context.get()));
 }
 
-/// A completion counter, of work requests or of bytes. Errors: ENOTSUP, ENOMEM.
+/// Creates a completion counter, of work requests or of bytes. Errors: ENOTSUP, ENOMEM.
 [[nodiscard]] inline result<unique_comp_cntr> create_comp_cntr(
     ref<ibv_context> context, ibv_comp_cntr_init_attr attributes = {}) noexcept {
   constexpr verb call = verb::create_comp_cntr;
@@ -239,7 +241,7 @@ using unique_comp_cntr = unique_handle<ibv_comp_cntr*, comp_cntr_deleter>;
 }
 
 /// Counts the operations in `attributes.op_mask` (ibv_qp_attach_comp_cntr_op) of a queue pair in
-/// RESET or INIT. Errors: EINVAL (state), EBUSY (one of them is counted already), ENOTSUP.
+/// RESET or INIT. Errors: EINVAL (state), EBUSY (one of them is already counted), ENOTSUP.
 [[nodiscard]] inline result<void> qp_attach_comp_cntr(
     ref<ibv_qp> qp, ref<ibv_comp_cntr> counter, ibv_qp_attach_comp_cntr_attr attributes) noexcept {
   constexpr verb call = verb::qp_attach_comp_cntr;
@@ -277,8 +279,8 @@ template <class Call>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// Sets the count of completions. Let it come to rest first: what is counted meanwhile may be lost,
-/// and a read may lag behind.
+/// Sets the count of completions. Stop the traffic first: what is counted meanwhile may be lost,
+/// and a read may return an older value.
 [[nodiscard]] inline result<void> set_comp_cntr(ref<ibv_comp_cntr> counter,
                                                 std::uint64_t value) noexcept {
   return detail::change_comp_cntr(verb::set_comp_cntr, counter, [&]() noexcept {
@@ -294,7 +296,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   });
 }
 
-/// Adds to the count of completions. A read may lag behind.
+/// Adds to the count of completions. A read may return an older value.
 [[nodiscard]] inline result<void> inc_comp_cntr(ref<ibv_comp_cntr> counter,
                                                 std::uint64_t amount) noexcept {
   return detail::change_comp_cntr(verb::inc_comp_cntr, counter, [&]() noexcept {

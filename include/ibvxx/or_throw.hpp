@@ -1,4 +1,4 @@
-// For code that prefers exceptions: the one header of ibvxx that throws.
+// Exceptions in place of results. No other header of ibvxx throws.
 #pragma once
 
 #include <ibvxx/result.hpp>
@@ -8,7 +8,7 @@
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// A std::system_error in the generic category that still knows the verb and the arguments.
+/// A std::system_error in the generic category that also has the ibvxx::error.
 class [[gnu::visibility("default")]] exception : public std::system_error {
  public:
   explicit exception(const ibvxx::error& cause)
@@ -21,7 +21,7 @@ class [[gnu::visibility("default")]] exception : public std::system_error {
   ibvxx::error cause_;
 };
 
-/// The value, or ibvxx::exception.
+/// Returns the value, or throws ibvxx::exception.
 template <class T>
 T or_throw(result<T> outcome) {
   if (!outcome) throw exception(outcome.error());

@@ -1,4 +1,4 @@
-// The address of a queue pair, as two programs exchange it before they can talk: as a value, as
+// The address of a queue pair, which two programs exchange before they connect: as a value, as
 // bytes, as text.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace ibvxx {
 
-/// The payload of a path MTU in bytes: 256, 512, 1024, 2048, 4096; 0 for a value that is no MTU.
+/// The payload of a path MTU in bytes: 256, 512, 1024, 2048, 4096; 0 for any other value.
 [[nodiscard]] constexpr int mtu_bytes(ibv_mtu mtu) noexcept {
   return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128 << static_cast<int>(mtu) : 0;
 }
@@ -28,16 +28,16 @@ inline constexpr std::uint32_t max_24_bit = 0xffffff;
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// Where a queue pair is reached, and what its peer must know to connect to it.
+/// The address of a queue pair, with what its peer needs to connect to it.
 ///
-/// Neither form below carries a secret, and neither is protected: who can forge one can redirect
-/// the connection.
+/// Neither form below contains a secret or is protected: a peer that can forge one can redirect the
+/// connection.
 struct qp_address {
   std::uint32_t qpn = 0;       ///< queue pair number, 24 bits
-  std::uint32_t psn = 0;       ///< the first packet sequence number it sends, 24 bits
+  std::uint32_t psn = 0;       ///< the first packet sequence number that it sends, 24 bits
   std::uint16_t lid = 0;       ///< of the port; 0 on RoCE
-  ibv_gid gid{};               ///< all zero: none, the peer is reached by LID
-  ibv_mtu mtu = IBV_MTU_1024;  ///< the largest that its port takes
+  ibv_gid gid{};               ///< all zero: none, the address is the LID
+  ibv_mtu mtu = IBV_MTU_1024;  ///< the largest that its port supports
 
   /// The form in bytes: version 1, 28 bytes, multi-byte fields in network byte order.
   ///
@@ -63,7 +63,8 @@ struct qp_address {
   /// Reads the byte form: exactly byte_count bytes of this version. EINVAL naming what is wrong.
   [[nodiscard]] static result<qp_address> parse(std::span<const std::byte> from) noexcept;
   /// Reads the text form. qpn, psn and lid may be decimal (without leading zeros) or hexadecimal
-  /// after 0x. No space, no sign, nothing before or after. EINVAL naming the field and its limit.
+  /// after 0x. No space or sign, and nothing before or after. EINVAL naming the field and its
+  /// limit.
   [[nodiscard]] static result<qp_address> parse(std::string_view from) noexcept;
 
   friend bool operator==(const qp_address& a, const qp_address& b) noexcept {
@@ -72,8 +73,8 @@ struct qp_address {
   }
 };
 
-/// The address of `qp` on a port with these attributes and this source GID; `psn` is the one that
-/// the queue pair will be given as sq_psn. `qp` must not be null.
+/// The address of `qp` on a port with these attributes and this source GID; `psn` is the sq_psn
+/// that the queue pair will have. `qp` must not be null.
 [[nodiscard]] inline qp_address local_address(ref<ibv_qp> qp, std::uint32_t psn,
                                               const ibv_port_attr& port,
                                               const ibv_gid& gid) noexcept {
@@ -111,7 +112,7 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
     case detail::number_syntax::good:
       return value;
     case detail::number_syntax::malformed:
-      e.explain("qp_address.%s '%s' is no number: decimal, or hexadecimal after 0x", field,
+      e.explain("qp_address.%s '%s' is not a number: decimal, or hexadecimal after 0x", field,
                 detail::quotable(text).c_str());
       break;
     case detail::number_syntax::too_large:
@@ -132,11 +133,11 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 [[nodiscard]] inline result<ibv_gid> address_gid(std::string_view text) noexcept {
   ibv_gid gid{};
-  const fixed_text<INET6_ADDRSTRLEN> whole(text);  // inet_pton wants a zero at the end
+  const fixed_text<INET6_ADDRSTRLEN> whole(text);  // inet_pton needs a terminating zero
   if (whole.size() == text.size() && text.find('\0') == text.npos &&
       ::inet_pton(AF_INET6, whole.c_str(), gid.raw) == 1)
     return gid;
-  return failure(bad_address().explain("qp_address.gid '%s' is no IPv6 address",
+  return failure(bad_address().explain("qp_address.gid '%s' is not an IPv6 address",
                                        detail::quotable(text).c_str()));
 }
 
@@ -172,7 +173,7 @@ inline result<qp_address> qp_address::parse(std::span<const std::byte> from) noe
   if (get(0, 1) != version)
     return failure(
         detail::bad_address().explain("qp_address.version %u is not %d", get(0, 1), version));
-  // Checked before it becomes an enumerator: the byte may hold anything.
+  // Checked before the conversion to an enumerator: the byte may have any value.
   if (get(1, 1) < IBV_MTU_256 || get(1, 1) > IBV_MTU_4096)
     return failure(detail::bad_address().explain("qp_address.mtu %u is outside %d..%d", get(1, 1),
                                                  IBV_MTU_256, IBV_MTU_4096));
@@ -204,7 +205,7 @@ inline result<qp_address> qp_address::parse(std::string_view from) noexcept {
     const std::size_t colon = rest.find(':');
     if (colon == rest.npos)
       return failure(detail::bad_address().explain(
-          "qp_address '%s' has no colon after %s: qpn:psn:lid:mtu:gid is wanted",
+          "qp_address '%s' has no colon after %s: qpn:psn:lid:mtu:gid is expected",
           detail::quotable(from).c_str(), names[i]));
     fields[i] = rest.substr(0, colon);
     rest.remove_prefix(colon + 1);

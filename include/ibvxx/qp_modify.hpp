@@ -1,4 +1,5 @@
-// Modifying a queue pair with the transition checked first, so that a refusal says what was wrong.
+// Modifying a queue pair, with the transition checked first, so that a refusal names the attributes
+// that are wrong.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -11,7 +12,8 @@
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// iWARP, EFA and usNIC drivers have rules of their own and do not ask the kernel's table.
+/// False for iWARP, EFA and usNIC, whose drivers have their own rules and do not use the kernel's
+/// table.
 [[nodiscard]] inline bool follows_table(const ibv_qp* qp) noexcept {
   const ibv_device* device = qp->context ? qp->context->device : nullptr;
   return has_transitions(qp->qp_type) && device && device->transport_type == IBV_TRANSPORT_IB;
@@ -22,7 +24,8 @@ struct real_state {
   bool draining = false;  ///< in SQD: the send queue is not empty yet
 };
 
-/// The state that the kernel has, which libibverbs then has too; UNKNOWN where it does not say.
+/// Queries the state in the kernel, which updates the one in libibverbs; UNKNOWN if the query
+/// fails.
 [[nodiscard, gnu::cold]] inline real_state ask_state(ibv_qp* qp) noexcept {
   const detail::errno_guard keep;
   ibv_qp_attr attributes{};
@@ -31,8 +34,8 @@ struct real_state {
   return {attributes.qp_state, attributes.qp_state == IBV_QPS_SQD && attributes.sq_draining != 0};
 }
 
-/// EINVAL although the table has no objection: which value is beyond what the device or the port
-/// has, or does not fit another. At most one is named.
+/// For EINVAL of a transition that the table allows: names at most one value that is above a limit
+/// of the device or the port, or that does not fit another value.
 [[gnu::cold]] inline void explain_qp_values(error& e, ibv_qp* qp, const ibv_qp_attr& attributes,
                                             int mask) noexcept {
   const detail::errno_guard keep;
@@ -58,7 +61,8 @@ struct real_state {
     e.explain("; ah_attr.port_num is 0: ports count from 1");
     return;
   }
-  // The path's port must be the queue pair's own: the one set now, or else the one of INIT.
+  // The path's port must be the port of the queue pair: the one set by this call, or else the one
+  // set in INIT.
   ibv_qp_attr present{};
   ibv_qp_init_attr initial{};
   if ((mask & IBV_QP_PORT) != 0)
@@ -89,22 +93,23 @@ struct real_state {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// ibv_modify_qp, with the transition held against the kernel's table first: what the kernel would
-/// refuse with a bare EINVAL is refused here, before the call, with the attributes by name (see
-/// check_modify). Further errors are the verb's: EINVAL names the value that is above a limit where
-/// that can be found out, ENOMEM, EPERM.
+/// Calls ibv_modify_qp after checking the transition against the kernel's table: what the kernel
+/// would refuse with a bare EINVAL is refused before the call, and the error names the attributes
+/// (see check_modify). Other errors are those of the verb: EINVAL, naming the value above a limit
+/// if it can be found, ENOMEM, EPERM.
 ///
-/// The state it starts from is `qp->state`, which libibverbs keeps up to date across its own calls;
-/// with IBV_QP_CUR_STATE in the mask it is `attributes.cur_qp_state`, which most drivers trust
-/// unseen, too. `qp->state` can be out of date: a queue pair goes to ERR or SQE by itself after an
-/// error completion, and one that was opened with ibv_open_qp starts UNKNOWN. So nothing is refused
-/// for a state that the kernel has not confirmed: before a refusal, and after a failure, the queue
-/// pair is queried (which brings `qp->state` up to date), and the message tells when it was
-/// elsewhere. What succeeds costs no query. UC and UD queue pairs leave SQE with
-/// `cur_qp_state = IBV_QPS_SQE`, or, since the kernel itself knows, without CUR_STATE.
+/// The transition starts from `qp->state`, which libibverbs updates in its own calls; with
+/// IBV_QP_CUR_STATE in the mask it starts from `attributes.cur_qp_state`, which most drivers do not
+/// check either. `qp->state` can be out of date: a queue pair enters ERR or SQE by itself after an
+/// error completion, and one from ibv_open_qp starts UNKNOWN. So a refusal needs the state in the
+/// kernel: before a refusal, and after a failure, the queue pair is queried (which updates
+/// `qp->state`), and the message has the state if it differs. A success needs no query. UC and UD
+/// queue pairs leave SQE with `cur_qp_state = IBV_QPS_SQE`, or, since the kernel knows the state,
+/// without CUR_STATE.
 ///
 /// Not checked: types without a table, and devices whose drivers have their own rules (iWARP, EFA,
-/// usNIC); those calls go straight to the kernel. Not synchronised against other users of `qp`.
+/// usNIC); those calls are passed to the kernel as they are. Not synchronised with other users of
+/// `qp`.
 [[nodiscard]] inline result<void> modify_qp(ref<ibv_qp> qp, ibv_qp_attr attributes,
                                             int mask) noexcept {
   if (!qp.get()) return detail::null_argument(verb::modify_qp, "qp");

@@ -1,4 +1,4 @@
-// The usual steps in a queue pair's life, each with the attributes that its type needs.
+// The usual transitions of a queue pair, each with the attributes that its type requires.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,40 +13,43 @@
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// What qp_to_init sets. Fields that the queue pair's type does not take are not looked at.
+/// The attributes that qp_to_init sets. Fields that the type of the queue pair does not take are
+/// ignored.
 struct qp_init_options {
   int port = 1;            ///< 1..255
-  int pkey_index = 0;      ///< 0..65535; a RoCE table mostly has 0 only
+  int pkey_index = 0;      ///< 0..65535; most RoCE tables have only 0
   int access = 0;          ///< RC, UC, XRC: what the peer may do, a set of ibv_access_flags
-  std::uint32_t qkey = 0;  ///< UD: what senders must name; the top bit set needs CAP_NET_RAW
+  std::uint32_t qkey = 0;  ///< UD: the Q_Key of senders; the top bit set needs CAP_NET_RAW
 };
 
-/// What qp_to_rtr sets. Fields that the queue pair's type does not take are not looked at.
+/// The attributes that qp_to_rtr sets. Fields that the type of the queue pair does not take are
+/// ignored.
 struct qp_rtr_options {
-  ibv_ah_attr path{};               ///< the way to the peer; see rtr_options
+  ibv_ah_attr path{};               ///< the path to the peer; see rtr_options
   std::uint32_t dest_qpn = 0;       ///< the peer's queue pair, 1..2^24-1
   std::uint32_t rq_psn = 0;         ///< the peer's sq_psn, 0..2^24-1
   ibv_mtu path_mtu = IBV_MTU_1024;  ///< no larger than either port's active MTU
-  /// RC, XRC_RECV: RDMA reads and atomics of the peer served at a time, 0..255; the peer's
-  /// max_rd_atomic must not be larger. The device's limit is max_qp_rd_atom.
+  /// RC, XRC_RECV: the number of the peer's RDMA reads and atomics served at a time, 0..255; the
+  /// peer's max_rd_atomic must not be larger. The device's limit is max_qp_rd_atom.
   int max_dest_rd_atomic = 1;
   /// RC, XRC_RECV: how long the peer waits after "no receive posted", as a code, 0..31, that is not
   /// linear: 1 is 0.01 ms, 12 is 0.64 ms, 20 is 10.24 ms, 31 is 491.52 ms, and 0 is 655.36 ms.
   int min_rnr_timer = 12;
 };
 
-/// What qp_to_rts sets. Fields that the queue pair's type does not take are not looked at.
+/// The attributes that qp_to_rts sets. Fields that the type of the queue pair does not take are
+/// ignored.
 struct qp_rts_options {
-  std::uint32_t sq_psn = 0;  ///< the first packet's number, 0..2^24-1; the peer's rq_psn
-  /// RC, XRC: how long to wait for an acknowledgement, 4.096 us * 2^timeout, 0..31; 14 is 67 ms.
-  /// 0 waits for ever: a peer that is gone is then never noticed.
+  std::uint32_t sq_psn = 0;  ///< the first packet sequence number, 0..2^24-1; the peer's rq_psn
+  /// RC, XRC: how long to wait for an acknowledgement, 4.096 us * 2^timeout, 0..31; 14 is 67 ms. 0
+  /// waits for ever: a peer that is down is then never detected.
   int timeout = 14;
-  /// RC, XRC_SEND: tries after a timeout before IBV_WC_RETRY_EXC_ERR, 0..7.
+  /// RC, XRC_SEND: retries after a timeout before IBV_WC_RETRY_EXC_ERR, 0..7.
   int retry_cnt = 7;
-  /// RC, XRC_SEND: tries after "no receive posted" before IBV_WC_RNR_RETRY_EXC_ERR, 0..7; 7 tries
-  /// for ever.
+  /// RC, XRC_SEND: retries after "no receive posted" before IBV_WC_RNR_RETRY_EXC_ERR, 0..7; 7
+  /// retries for ever.
   int rnr_retry = 7;
-  /// RC, XRC_SEND: RDMA reads and atomics under way at a time, 0..255. The device's limit is
+  /// RC, XRC_SEND: RDMA reads and atomics in progress at a time, 0..255. The device's limit is
   /// max_qp_init_rd_atom.
   int max_rd_atomic = 1;
 };
@@ -54,8 +57,8 @@ struct qp_rts_options {
 /// The local end of a path.
 struct qp_path_options {
   int port = 1;                  ///< 1..255
-  int sgid_index = 0;            ///< of the GID to talk from, 0..255; see choose_gid
-  int hop_limit = 64;            ///< routers on the way, 0..255
+  int sgid_index = 0;            ///< index of the source GID, 0..255; see choose_gid
+  int hop_limit = 64;            ///< routers on the path, 0..255
   int traffic_class = 0;         ///< 0..255; RoCE v2: DSCP in the upper six bits
   int service_level = 0;         ///< 0..15
   std::uint32_t flow_label = 0;  ///< 20 bits
@@ -65,14 +68,14 @@ struct qp_path_options {
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// A value with its range, and the attribute that it belongs to (0: in any case).
+/// A value with its range, and the attribute that it belongs to (0: checked in every case).
 struct bounded {
   int attribute;
   const char* field;
   std::int64_t value, low, high;
 };
 
-/// The first value out of its range, among those whose attribute is in `mask`.
+/// Refuses the first value out of its range, among those whose attribute is in `mask`.
 [[nodiscard]] inline result<void> check_ranges(const ibv_context* context, int mask,
                                                std::span<const bounded> values) noexcept {
   for (const bounded& b : values)
@@ -85,7 +88,7 @@ struct bounded {
   return {};
 }
 
-/// The mask of a step: STATE and whatever the transition requires of the type.
+/// The mask of a transition: STATE and the attributes that it requires of the type.
 [[nodiscard]] inline result<int> step_mask(ref<ibv_qp> qp, ibv_qp_state from,
                                            ibv_qp_state to) noexcept {
   if (!qp.get()) return null_argument(verb::modify_qp, "qp");
@@ -93,7 +96,7 @@ struct bounded {
     return IBV_QP_STATE | transition->required;
   return failure(error(verb::modify_qp, EOPNOTSUPP)
                      .on(qp->context)
-                     .explain("what a %s queue pair (type %d) needs is not known here",
+                     .explain("the attributes that a %s queue pair (type %d) needs are not known",
                               qp_type_name(qp->qp_type), static_cast<int>(qp->qp_type)));
 }
 
@@ -107,8 +110,8 @@ struct bounded {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// RESET to INIT: receives can be posted. EINVAL naming the field; otherwise modify_qp's
-/// errors.
+/// RESET to INIT: receives can be posted. EINVAL naming the field; otherwise the errors of
+/// modify_qp.
 [[nodiscard]] inline result<void> qp_to_init(ref<ibv_qp> qp,
                                              const qp_init_options& options = {}) noexcept {
   const auto mask = detail::step_mask(qp, IBV_QPS_RESET, IBV_QPS_INIT);
@@ -133,8 +136,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return modify_qp(qp, attributes, *mask);
 }
 
-/// INIT to RTR, "ready to receive": what the peer sends is taken. Post receives before. UD takes no
-/// option. EINVAL naming the field; otherwise modify_qp's errors.
+/// INIT to RTR, "ready to receive": messages from the peer are accepted. Post receives before. UD
+/// takes no option. EINVAL naming the field; otherwise the errors of modify_qp.
 [[nodiscard]] inline result<void> qp_to_rtr(ref<ibv_qp> qp,
                                             const qp_rtr_options& options = {}) noexcept {
   const auto mask = detail::step_mask(qp, IBV_QPS_INIT, IBV_QPS_RTR);
@@ -160,7 +163,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return modify_qp(qp, attributes, *mask);
 }
 
-/// RTR to RTS, "ready to send". EINVAL naming the field; otherwise modify_qp's errors.
+/// RTR to RTS, "ready to send". EINVAL naming the field; otherwise the errors of modify_qp.
 [[nodiscard]] inline result<void> qp_to_rts(ref<ibv_qp> qp,
                                             const qp_rts_options& options = {}) noexcept {
   const auto mask = detail::step_mask(qp, IBV_QPS_RTR, IBV_QPS_RTS);
@@ -195,8 +198,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
 }
 
 /// The options of qp_to_rtr for a connection to `remote`: the path, its queue pair and PSN, and the
-/// smaller of the two MTUs. Global routing exactly when the peer has a GID. EINVAL naming the field
-/// that is out of range, or where the peer has neither GID nor LID.
+/// smaller of the two MTUs. The path uses global routing if the peer has a GID. EINVAL naming the
+/// field that is out of range, or if the peer has neither a GID nor a LID.
 [[nodiscard]] inline result<qp_rtr_options> rtr_options(const qp_address& local,
                                                         const qp_address& remote,
                                                         const qp_path_options& path = {}) noexcept {

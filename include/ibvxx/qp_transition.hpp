@@ -1,5 +1,5 @@
-// Queue pair states: which transition takes which attributes, as data, and a check that says what
-// is wrong in words. The kernel itself only says EINVAL.
+// Queue pair states: the attributes of each transition, as data, and a check that names what is
+// wrong. The kernel itself only returns EINVAL.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -12,7 +12,7 @@
 
 namespace ibvxx {
 
-/// "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"; "?" for a value that is no state.
+/// "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"; "?" for any other value.
 [[nodiscard]] constexpr const char* qp_state_name(ibv_qp_state state) noexcept {
   constexpr const char* names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"};
   const auto i = static_cast<unsigned>(state);
@@ -40,8 +40,8 @@ namespace ibvxx {
   return "?";
 }
 
-/// The name of one IBV_QP_* bit without that prefix, for example "PATH_MTU"; nullptr for a bit that
-/// verbs.h gives no name.
+/// The name of one IBV_QP_* bit without that prefix, for example "PATH_MTU"; nullptr for a bit
+/// without a name in verbs.h.
 [[nodiscard]] constexpr const char* qp_attribute_name(unsigned bit) noexcept {
   constexpr const char* names[] = {"STATE",
                                    "CUR_STATE",
@@ -70,8 +70,8 @@ namespace ibvxx {
   return bit == IBV_QP_RATE_LIMIT ? "RATE_LIMIT" : nullptr;
 }
 
-/// The names in an attribute mask, lowest bit first: "STATE, PORT". Bits without a name are summed
-/// up as one hexadecimal number; an empty mask is "none".
+/// The names in an attribute mask, lowest bit first: "STATE, PORT". Bits without a name are
+/// combined into one hexadecimal number; an empty mask is "none".
 [[nodiscard]] inline fixed_text<320> qp_attribute_names(int mask) noexcept {
   fixed_text<320> text;
   unsigned nameless = 0;
@@ -87,10 +87,11 @@ namespace ibvxx {
   return text.empty() ? text.append("none") : text;
 }
 
-/// What a transition takes: sets of IBV_QP_* bits without IBV_QP_STATE, which always belongs to it.
+/// The attributes of a transition: sets of IBV_QP_* bits without IBV_QP_STATE, which is always
+/// allowed.
 struct qp_transition {
   int required = 0;  ///< every one must be in the mask
-  int optional = 0;  ///< may be in the mask; nothing else may
+  int optional = 0;  ///< may be in the mask; all others are forbidden
 };
 
 namespace detail::qp_table {
@@ -116,7 +117,7 @@ enum type_bits : unsigned { rc = 1, uc = 2, ud = 4, raw = 8, xrc_send = 16, xrc_
   }
 }
 
-/// Some of what one transition takes, for some types. Several rows of a transition add up.
+/// Attributes of one transition, for some types. The rows of one transition are combined.
 struct row {
   ibv_qp_state from, to;
   unsigned types;
@@ -124,9 +125,9 @@ struct row {
 };
 
 // What ib_modify_qp_is_ok accepts (drivers/infiniband/core/verbs.c, Linux 5 and 6). "Any to RESET"
-// and "any but RESET to ERR" take nothing and are not repeated here. One row differs: that table
-// lets UC change its AV in SQD, but ib_uverbs adds PORT to such a mask first, which UC may not have
-// there, so that a program never can (measured, Linux 6.1).
+// and "any but RESET to ERR" take no attributes and are not repeated here. One row differs: that
+// table lets UC change its AV in SQD, but ib_uverbs first adds PORT to such a mask, which UC does
+// not allow there, so that the call always fails (measured, Linux 6.1).
 inline constexpr unsigned connected = rc | uc | xrc_send | xrc_recv;
 inline constexpr unsigned any_type = connected | ud | raw;
 inline constexpr int identity_c = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
@@ -185,8 +186,8 @@ inline constexpr row rows[] = {
   return detail::qp_table::type_bit(type) != 0;
 }
 
-/// What the transition takes, or nothing where it does not exist (or the type is not known here).
-/// `from` equal to `to` is what changes attributes without changing the state.
+/// The attributes of the transition, or nothing if it does not exist or the type is not known here.
+/// `from` equal to `to` changes attributes without changing the state.
 [[nodiscard]] constexpr std::optional<qp_transition> find_transition(ibv_qp_type type,
                                                                      ibv_qp_state from,
                                                                      ibv_qp_state to) noexcept {
@@ -205,8 +206,8 @@ inline constexpr row rows[] = {
   return exists ? std::optional(found) : std::nullopt;
 }
 
-/// Attributes that the kernel takes out of the mask of an XRC queue pair before it looks at it:
-/// those of the half that such a queue pair does not have. They do no harm and have no effect.
+/// Attributes that the kernel removes from the mask of an XRC queue pair before it checks it: those
+/// of the half that such a queue pair does not have. They are allowed and have no effect.
 [[nodiscard]] constexpr int ignored_attributes(ibv_qp_type type) noexcept {
   if (type == IBV_QPT_XRC_SEND) return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   if (type == IBV_QPT_XRC_RECV)
@@ -214,10 +215,10 @@ inline constexpr row rows[] = {
   return 0;
 }
 
-/// Attributes on which no judgement is passed here, since the answer depends on the kernel and the
-/// driver: RATE_LIMIT (long for RAW_PACKET only; newer kernels and bnxt_re take it for RC), and
-/// every bit without a name. Only the kernel can say; a kernel that does not know them answers
-/// EINVAL or EOPNOTSUPP. CAP is not among them: verbs.h has it, and no kernel's table ever did.
+/// Attributes that are not checked here, since the result depends on the kernel and the driver:
+/// RATE_LIMIT (once for RAW_PACKET only; newer kernels and bnxt_re accept it for RC), and every bit
+/// without a name. A kernel that does not know them returns EINVAL or EOPNOTSUPP. CAP is not among
+/// them: verbs.h has it, and no kernel's table ever had it.
 [[nodiscard]] constexpr int undecided_attributes(ibv_qp_type type) noexcept {
   unsigned decided = 2U * IBV_QP_DEST_QPN - 1;
   if (type == IBV_QPT_RAW_PACKET) decided |= IBV_QP_RATE_LIMIT;
@@ -226,7 +227,7 @@ inline constexpr row rows[] = {
 
 namespace detail {
 
-/// What a mask has too little and too much of.
+/// The attributes that a mask lacks, and those that it must not have.
 struct transition_verdict {
   bool exists = true;
   int missing = 0, forbidden = 0;
@@ -259,14 +260,14 @@ inline void explain_verdict(error& e, const transition_verdict& verdict, ibv_qp_
 
 inline namespace IBVXX_RESULT_KIND {
 
-/// Whether a queue pair of `type` may go from `from` to `to` with exactly the attributes in `mask`
-/// (IBV_QP_STATE may be there or not). The error, EINVAL, says what is missing and what is not
-/// allowed: "RC INIT->RTR: missing PATH_MTU, RQ_PSN; not allowed: QKEY".
+/// Checks that a queue pair of `type` may change from `from` to `to` with exactly the attributes in
+/// `mask` (with or without IBV_QP_STATE). The error, EINVAL, names the attributes that are missing
+/// and those that are not allowed: "RC INIT->RTR: missing PATH_MTU, RQ_PSN; not allowed: QKEY".
 ///
-/// Success means that the kernel's table has no objection, not that the values are good. Nothing is
-/// said of types without a table (see has_transitions) and of undecided_attributes.
-/// IBV_QP_CUR_STATE, which has the kernel believe the caller about the present state, is allowed
-/// in RTR, RTS, SQD and SQE only, and there only on the way to RTS.
+/// Success means that the kernel's table allows the mask, not that the values are valid. Types
+/// without a table (see has_transitions) and undecided_attributes are not checked.
+/// IBV_QP_CUR_STATE, with which the kernel does not check the present state, is allowed in RTR,
+/// RTS, SQD and SQE only, and there only for a transition to RTS.
 [[nodiscard]] inline result<void> check_modify(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to,
                                                int mask) noexcept {
   const detail::transition_verdict verdict = detail::judge_transition(type, from, to, mask);

@@ -1,4 +1,4 @@
-// Queue pairs: creating, changing, querying; with posting.hpp, posting to them.
+// Queue pairs: creating, modifying and querying them. Posting: posting.hpp.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,18 +17,18 @@ struct qp_deleter : object_deleter<qp_deleter, ibv_qp, verb::destroy_qp> {
   static constexpr const char* users = "a multicast attachment or a flow";
   [[nodiscard]] static int destroy(ibv_qp* qp) noexcept { return ::ibv_destroy_qp(qp); }
 };
-/// A queue pair, of whichever creation. Work requests under way do not hold it: destroying it drops
-/// them. Destroying it waits, without a limit, until every async event read for it has been
-/// acknowledged. Destroy it before its CQs, its SRQ and its protection domain.
+/// A queue pair, from any of the calls that create one. Work requests in progress do not keep it:
+/// destroying it drops them. Destroying it waits, without a limit, until every async event read for
+/// it has been acknowledged. Destroy it before its CQs, its SRQ and its protection domain.
 using unique_qp = unique_handle<ibv_qp*, qp_deleter>;
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// A queue needs its completion queue. On older kernels libibverbs sends handle 0 in place of a
-/// null one (rdma-core 44, cmd_qp.c), which may be some other completion queue's. XRC and driver
-/// QPs may do without.
+/// Refuses a queue without a completion queue. On older kernels libibverbs passes handle 0 for a
+/// null one (rdma-core 44, cmd_qp.c), which may be the handle of another completion queue. XRC and
+/// driver QPs may have none.
 template <class Attributes>
 [[nodiscard]] result<void> check_qp_queues(verb call, const ibv_context* context,
                                            const Attributes& attributes) noexcept {
@@ -52,7 +52,7 @@ template <class Attributes>
   return {};
 }
 
-/// After a creation failed: the size above the device's limit, or all of them.
+/// Explains a failed creation by the size above the device's limit, or else by all sizes.
 [[gnu::cold]] inline void explain_qp_sizes(error& e, ibv_context* context, const ibv_qp_cap& asked,
                                            ibv_qp_type type) noexcept {
   const detail::errno_guard keep;
@@ -72,9 +72,9 @@ template <class Attributes>
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// A queue pair in state RESET. As in C, `attributes.cap` holds what was really given afterwards.
+/// Creates a queue pair in state RESET. As in C, `attributes.cap` has the actual sizes afterwards.
 /// Errors: EINVAL or ENOMEM, naming the size above the device's limit, or else all sizes (the limit
-/// of inline data is not known beforehand); EOPNOTSUPP for a type that the device has not.
+/// of inline data cannot be queried); EOPNOTSUPP for a type that the device does not support.
 [[nodiscard]] inline result<unique_qp> create_qp(ref<ibv_pd> pd,
                                                  ibv_qp_init_attr& attributes) noexcept {
   constexpr verb call = verb::create_qp;
@@ -88,8 +88,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return qp;
 }
 
-/// The same with extended attributes; comp_mask says which of them count. `send_ops_flags` makes a
-/// queue pair that is posted to through qp_to_qp_ex.
+/// The same with extended attributes; comp_mask selects the valid ones. A queue pair with
+/// `send_ops_flags` can be posted to through qp_to_qp_ex.
 [[nodiscard]] inline result<unique_qp> create_qp_ex(ref<ibv_context> context,
                                                     ibv_qp_init_attr_ex& attributes) noexcept {
   constexpr verb call = verb::create_qp_ex;
@@ -122,8 +122,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return qp;
 }
 
-/// Opens a shared (XRC receive) queue pair that exists already, by its number. Destroying the owner
-/// ends this use; the queue pair goes with its last.
+/// Opens an existing shared (XRC receive) queue pair by its number. Destroying the owner ends this
+/// use; the kernel destroys the queue pair after its last use.
 [[nodiscard]] inline result<unique_qp> open_qp(ref<ibv_context> context,
                                                ibv_qp_open_attr attributes) noexcept {
   constexpr verb call = verb::open_qp;
@@ -138,9 +138,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return qp;
 }
 
-/// Changes what `mask` (ibv_qp_attr_mask) names, as it stands: nothing is checked beforehand.
-/// EINVAL for a transition or a value that the kernel does not allow; which one it does not say.
-/// modify_qp (qp_modify.hpp) does.
+/// Modifies the attributes that `mask` (ibv_qp_attr_mask) names, without any check. EINVAL for a
+/// transition or a value that the kernel does not allow; it does not name the attribute. modify_qp
+/// (qp_modify.hpp) does.
 [[nodiscard]] inline result<void> modify_qp_unchecked(ref<ibv_qp> qp, ibv_qp_attr attributes,
                                                       int mask) noexcept {
   if (!qp.get()) return detail::null_argument(verb::modify_qp, "qp");
@@ -156,14 +156,14 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return done;
 }
 
-/// What a queue pair says of itself.
+/// The attributes of a queue pair.
 struct queried_qp {
-  ibv_qp_attr attr{};            ///< what was asked for; a provider may fill in more
-  ibv_qp_init_attr init_attr{};  ///< what it was created with
+  ibv_qp_attr attr{};            ///< the requested attributes; a provider may set more
+  ibv_qp_init_attr init_attr{};  ///< the attributes of its creation
 };
 
-/// Asks for the attributes that `mask` (ibv_qp_attr_mask) names; the others are zero or the
-/// provider's. With IBV_QP_STATE, libibverbs brings `qp->state` up to date too.
+/// Queries the attributes that `mask` (ibv_qp_attr_mask) names; the others are zero or set by the
+/// provider. With IBV_QP_STATE, libibverbs also updates `qp->state`.
 [[nodiscard]] inline result<queried_qp> query_qp(ref<ibv_qp> qp, int mask) noexcept {
   if (!qp.get()) return detail::null_argument(verb::query_qp, "qp");
   queried_qp answer;
@@ -175,8 +175,8 @@ struct queried_qp {
                      .explain("QP 0x%x, mask 0x%x", qp->qp_num, static_cast<unsigned>(mask)));
 }
 
-/// Sets the pace of a queue pair: kbit/s, and the burst and packet sizes in bytes that go with it.
-/// The limits are in ibv_device_attr_ex::packet_pacing_caps. EOPNOTSUPP from most providers.
+/// Sets the rate limit of a queue pair: kbit/s, with the burst and packet sizes in bytes. The
+/// limits are in ibv_device_attr_ex::packet_pacing_caps. EOPNOTSUPP from most providers.
 [[nodiscard]] inline result<void> modify_qp_rate_limit(ref<ibv_qp> qp,
                                                        ibv_qp_rate_limit_attr attributes) noexcept {
   if (!qp.get()) return detail::null_argument(verb::modify_qp_rate_limit, "qp");
@@ -187,7 +187,7 @@ struct queried_qp {
   return done;
 }
 
-/// The enhanced connection options (vendor-specific) that the queue pair has or offers.
+/// The enhanced connection options (vendor-specific) of a queue pair.
 [[nodiscard]] inline result<ibv_ece> query_ece(ref<ibv_qp> qp) noexcept {
   if (!qp.get()) return detail::null_argument(verb::query_ece, "qp");
   ibv_ece options{};
@@ -197,8 +197,8 @@ struct queried_qp {
   return failure(error(verb::query_ece, code).on(qp->context).explain("QP 0x%x", qp->qp_num));
 }
 
-/// Asks for enhanced connection options, before the transitions that they are to take part in. As
-/// in C, `options` holds what was accepted afterwards. A vendor_id of 0 is EOPNOTSUPP.
+/// Requests enhanced connection options, before the transitions that they affect. As in C,
+/// `options` has the accepted ones afterwards. A vendor_id of 0 is EOPNOTSUPP.
 [[nodiscard]] inline result<void> set_ece(ref<ibv_qp> qp, ibv_ece& options) noexcept {
   if (!qp.get()) return detail::null_argument(verb::set_ece, "qp");
   auto done = detail::check(verb::set_ece, ::ibv_set_ece(qp.get(), &options), qp->context);
@@ -209,8 +209,8 @@ struct queried_qp {
 }
 
 /// Whether the data of one work request of kind `operation` arrives in order, so that its last byte
-/// may be polled for: 1 or 0; with flags, which rdma-core knows from 46 on, a set of capabilities.
-/// Never an error but for a null `qp`; 0 where the provider does not know.
+/// may be polled for: 1 or 0; with flags, which rdma-core has from 46 on, a set of capabilities.
+/// The only error is a null `qp`; 0 if the provider does not know.
 [[nodiscard]] inline result<int> query_qp_data_in_order(ref<ibv_qp> qp, ibv_wr_opcode operation,
                                                         std::uint32_t flags = 0) noexcept {
   if (!qp.get()) return detail::null_argument(verb::query_qp_data_in_order, "qp");

@@ -1,5 +1,5 @@
-// Receiving apart from a queue pair: shared receive queues, work queues, and the tables that spread
-// packets over them.
+// Receive queues apart from a queue pair: shared receive queues, work queues, and the tables that
+// distribute packets over them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -25,8 +25,8 @@ struct wq_deleter : object_deleter<wq_deleter, ibv_wq, verb::destroy_wq> {
   static constexpr const char* users = "an indirection table";
   [[nodiscard]] static int destroy(ibv_wq* wq) noexcept { return ::ibv_destroy_wq(wq); }
 };
-/// A work queue: a receive queue of its own, reached through an indirection table. Destroy it
-/// before its CQ and its protection domain, and after the tables that it is in.
+/// A work queue: a receive queue that an indirection table refers to. Destroy it before its CQ and
+/// its protection domain, and after the tables that contain it.
 using unique_wq = unique_handle<ibv_wq*, wq_deleter>;
 
 struct rwq_ind_table_deleter
@@ -36,14 +36,15 @@ struct rwq_ind_table_deleter
     return ::ibv_destroy_rwq_ind_table(table);
   }
 };
-/// An indirection table: it spreads the packets of a hashing queue pair over work queues.
+/// An indirection table: it distributes the packets of a hashing queue pair over work queues.
 using unique_rwq_ind_table = unique_handle<ibv_rwq_ind_table*, rwq_ind_table_deleter>;
 
 }  // namespace ibvxx::inline IBVXX_RESULT_KIND
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// After a creation or change failed: the size above the device's limit, or both.
+/// Explains a failed creation or change by the size above the device's limit, or else by both
+/// sizes.
 [[gnu::cold]] inline void explain_srq_sizes(error& e, ibv_context* context, std::uint32_t max_wr,
                                             std::uint32_t max_sge) noexcept {
   const detail::errno_guard keep;
@@ -60,7 +61,7 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 namespace ibvxx::inline IBVXX_RESULT_KIND {
 
-/// A shared receive queue. As in C, `attributes.attr` holds what was really given afterwards.
+/// Creates a shared receive queue. As in C, `attributes.attr` has the actual sizes afterwards.
 /// Errors: EINVAL or ENOMEM, naming the size above the device's limit, or else the sizes.
 [[nodiscard]] inline result<unique_srq> create_srq(ref<ibv_pd> pd,
                                                    ibv_srq_init_attr& attributes) noexcept {
@@ -73,7 +74,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return srq;
 }
 
-/// The same with extended attributes, for XRC and tag matching; comp_mask says which of them count.
+/// The same with extended attributes, for XRC and tag matching; comp_mask selects the valid ones.
 /// The domains and the completion queue in them must outlive the queue.
 [[nodiscard]] inline result<unique_srq> create_srq_ex(ref<ibv_context> context,
                                                       ibv_srq_init_attr_ex& attributes) noexcept {
@@ -102,9 +103,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return srq;
 }
 
-/// Resizes the queue (IBV_SRQ_MAX_WR; not every device can) or arms its low watermark
+/// Resizes the queue (IBV_SRQ_MAX_WR; not every device supports it) or arms its low watermark
 /// (IBV_SRQ_LIMIT: one IBV_EVENT_SRQ_LIMIT_REACHED once fewer requests than that are left), as
-/// `mask` says. As in C, the provider may write the values in force to `attributes`.
+/// `mask` selects. As in C, the provider may write the actual values to `attributes`.
 [[nodiscard]] inline result<void> modify_srq(ref<ibv_srq> srq, ibv_srq_attr& attributes,
                                              int mask) noexcept {
   if (!srq.get()) return detail::null_argument(verb::modify_srq, "srq");
@@ -117,7 +118,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return done;
 }
 
-/// The sizes in force, and the low watermark: 0 where it is not armed.
+/// The actual sizes, and the low watermark: 0 if it is not armed.
 [[nodiscard]] inline result<ibv_srq_attr> query_srq(ref<ibv_srq> srq) noexcept {
   if (!srq.get()) return detail::null_argument(verb::query_srq, "srq");
   ibv_srq_attr attributes{};
@@ -127,7 +128,7 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return failure(error(verb::query_srq, code).on(srq->context));
 }
 
-/// The number by which XRC senders address the queue. EOPNOTSUPP where it has none.
+/// The number with which XRC senders address the queue. EOPNOTSUPP if it has none.
 [[nodiscard]] inline result<std::uint32_t> get_srq_num(ref<ibv_srq> srq) noexcept {
   if (!srq.get()) return detail::null_argument(verb::get_srq_num, "srq");
   std::uint32_t number = 0;
@@ -160,8 +161,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return failure(detail::bad_request(verb::post_srq_ops, code, srq->context, list, bad));
 }
 
-/// A work queue in state RESET, of type IBV_WQT_RQ. `attributes.pd` and `.cq` must be there. As in
-/// C, max_wr and max_sge hold what was really given afterwards. EOPNOTSUPP from most providers.
+/// Creates a work queue in state RESET, of type IBV_WQT_RQ. `attributes.pd` and `.cq` must not be
+/// null. As in C, max_wr and max_sge have the actual sizes afterwards. EOPNOTSUPP from most
+/// providers.
 [[nodiscard]] inline result<unique_wq> create_wq(ref<ibv_context> context,
                                                  ibv_wq_init_attr& attributes) noexcept {
   constexpr verb call = verb::create_wq;
@@ -177,8 +179,8 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return wq;
 }
 
-/// Changes what `attributes.attr_mask` (ibv_wq_attr_mask) names; a work queue must be in state RDY
-/// (IBV_WQS_RDY) to receive. As in C, the provider may write the values in force to `attributes`.
+/// Modifies what `attributes.attr_mask` (ibv_wq_attr_mask) names; a work queue receives in state
+/// RDY (IBV_WQS_RDY) only. As in C, the provider may write the actual values to `attributes`.
 [[nodiscard]] inline result<void> modify_wq(ref<ibv_wq> wq, ibv_wq_attr& attributes) noexcept {
   if (!wq.get()) return detail::null_argument(verb::modify_wq, "wq");
   const ibv_wq_attr asked = attributes;
@@ -200,9 +202,9 @@ namespace ibvxx::inline IBVXX_RESULT_KIND {
   return failure(detail::bad_request(verb::post_wq_recv, code, wq->context, list, bad));
 }
 
-/// An indirection table over the 2^`log_ind_tbl_size` work queues at `ind_tbl`; one work queue may
-/// stand in several entries. The array is read during the call only; the work queues must outlive
-/// the table. The limit is ibv_device_attr_ex::rss_caps.max_rwq_indirection_table_size.
+/// Creates an indirection table over the 2^`log_ind_tbl_size` work queues at `ind_tbl`; a work
+/// queue may occur in several entries. The array is read during the call only; the work queues must
+/// outlive the table. The limit is ibv_device_attr_ex::rss_caps.max_rwq_indirection_table_size.
 [[nodiscard]] inline result<unique_rwq_ind_table> create_rwq_ind_table(
     ref<ibv_context> context, ibv_rwq_ind_table_init_attr attributes) noexcept {
   constexpr verb call = verb::create_rwq_ind_table;

@@ -1,5 +1,5 @@
-// result<T>: a value or an error. The standard's expected where there is one, tl::expected
-// otherwise.
+// result<T>: a value or an error. It is std::expected if the standard library has it, otherwise
+// tl::expected.
 #pragma once
 
 #include <ibvxx/error.hpp>
@@ -10,10 +10,10 @@
 #include <version>
 #endif
 
-// The two kinds are different types with different layouts. Everything whose signature speaks of a
-// result lives in an inline namespace named after the kind, so that objects of one kind cannot be
-// linked with code compiled for the other. The std::expected of libc++ 16 loses errors (measured:
-// they arrive as zeros), that of 19 does not; what is between is not trusted.
+// The two kinds are different types with different layouts. Every declaration with a result in its
+// signature is in an inline namespace named after the kind, so that objects of one kind do not link
+// with code compiled for the other. The std::expected of libc++ 16 loses errors (measured: they
+// arrive as zeros), that of 19 does not; the versions between are not used.
 #if defined(__cpp_lib_expected) && __cpp_lib_expected >= 202202L && \
     (!defined(_LIBCPP_VERSION) || _LIBCPP_VERSION >= 190000)
 #include <expected>
@@ -43,12 +43,13 @@ using failure = tl::unexpected<error>;
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// The refusal of a null pointer: EINVAL, naming the argument.
+/// EINVAL for a null pointer, naming the argument.
 [[nodiscard, gnu::cold]] inline failure null_argument(verb call, const char* argument) noexcept {
   return failure(error(call, EINVAL).explain("%s is null", argument));
 }
 
-/// Success for 0, otherwise the failure `call` on `context` whose errno (of either sign) is `code`.
+/// Success if `code` is 0, otherwise the failure of `call` on `context` with that errno, of either
+/// sign.
 [[nodiscard]] inline result<void> check(verb call, int code, const ibv_context* context) noexcept {
   if (code == 0) [[likely]]
     return {};
@@ -56,7 +57,7 @@ namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 }
 
 /// Runs `work`, which may allocate, and turns bad_alloc into an ENOMEM error. Without exceptions
-/// there is nothing to catch: the allocation function ends the program then.
+/// the allocation function ends the program instead.
 template <class Work>
 [[nodiscard]] auto catching_bad_alloc(Work&& work) noexcept -> decltype(work()) {
 #if defined(__cpp_exceptions)

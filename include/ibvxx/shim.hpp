@@ -9,6 +9,6 @@
 #include <ibvxx/shim/session_options.hpp>
 #include <ibvxx/shim/sweep.hpp>
 
-/// Simulated devices in the place of libibverbs, faults, and a ledger of what the program does: for
-/// tests.
+/// Simulated devices in place of libibverbs, fault injection, and a ledger of the calls and objects
+/// of a program: for tests.
 namespace ibvxx::shim {}

@@ -1,5 +1,5 @@
-// std::format formatters for what ibvxx and verbs speak of, as format.hpp has them for fmt. Where
-// the standard library has no std::format (GCC before 13), this header declares nothing.
+// std::format formatters for the types of format.hpp. If the standard library has no std::format
+// (GCC before 13), this header declares nothing.
 #pragma once
 
 #include <ibvxx/context_state.hpp>

@@ -1,4 +1,4 @@
-// Short texts that allocate nothing, and the strict reading of numbers.
+// Short texts that allocate nothing, and a strict parser for numbers.
 #pragma once
 
 #include <cstdarg>
@@ -9,8 +9,8 @@
 
 namespace ibvxx {
 
-/// A text of at most `Capacity` characters, held in place and ended by a zero. What does not fit is
-/// cut. Trivially copyable.
+/// A text of at most `Capacity` characters, stored in place with a terminating zero. A longer text
+/// is cut. Trivially copyable.
 template <std::size_t Capacity>
 class fixed_text {
  public:
@@ -32,7 +32,7 @@ class fixed_text {
     return *this;
   }
 
-  /// Appends, in the manner of printf.
+  /// Appends, with a printf format.
   [[gnu::format(printf, 2, 3)]] fixed_text& print(const char* format, ...) noexcept {
     std::va_list arguments;
     va_start(arguments, format);
@@ -57,7 +57,7 @@ class fixed_text {
 
 namespace detail {
 
-/// Foreign text as it may stand in a message: the first characters, without control characters.
+/// Quotes a text from outside in a message: its first characters, without control characters.
 [[nodiscard]] constexpr fixed_text<24> quotable(std::string_view text) noexcept {
   fixed_text<24> quoted;
   constexpr std::size_t shown = 20;
@@ -71,9 +71,9 @@ namespace detail {
 
 enum class number_syntax : std::uint8_t { good, malformed, too_large };
 
-/// Reads an unsigned number that fills the whole text: decimal without leading zeros or, where
+/// Parses an unsigned number that is the whole text: decimal without leading zeros or, if
 /// `hexadecimal` allows it, hexadecimal after "0x". No sign, no space, no other base. `value` is
-/// set only when the answer is `good`; `limit` is at most 2^32 - 1.
+/// set only if the result is `good`; `limit` is at most 2^32 - 1.
 [[nodiscard]] constexpr number_syntax read_number(std::string_view text, std::uint32_t limit,
                                                   bool hexadecimal, std::uint32_t& value) noexcept {
   std::uint32_t base = 10;
@@ -81,7 +81,7 @@ enum class number_syntax : std::uint8_t { good, malformed, too_large };
     base = 16;
     text.remove_prefix(2);
   } else if (text.size() > 1 && text.front() == '0') {
-    return number_syntax::malformed;  // 017 is 15 to some readers and 17 to others
+    return number_syntax::malformed;  // 017 is 15 for some parsers and 17 for others
   }
   if (text.empty()) return number_syntax::malformed;
   std::uint64_t sum = 0;
@@ -93,7 +93,7 @@ enum class number_syntax : std::uint8_t { good, malformed, too_large };
     if (c >= 'A' && c <= 'F') digit = static_cast<std::uint32_t>(c - 'A') + 10;
     if (digit >= base) return number_syntax::malformed;
     if (!above) sum = sum * base + digit;
-    above = above || sum > limit;  // goes on: a malformed number is not called too large
+    above = above || sum > limit;  // a malformed number is not reported as too large
   }
   if (above) return number_syntax::too_large;
   value = static_cast<std::uint32_t>(sum);

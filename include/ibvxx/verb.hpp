@@ -1,12 +1,13 @@
-// The catalogue of calls: every libibverbs call that ibvxx wraps, and the system calls it makes.
+// The calls that an error can name: every libibverbs call that ibvxx wraps, and the system calls
+// that it makes.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 
-// One row a call: the enumerator and the name as the C API spells it. Undefined again below; the
-// list exists so that the enumeration and the names cannot drift apart.
+// One row for each call: the enumerator, and the name in the C API. Undefined again below. One
+// list, so that the enumeration and the names cannot differ.
 #define IBVXX_VERB_TABLE(X)                                       \
   X(none, "ibvxx")                                                \
   /* devices */                                                   \
@@ -154,8 +155,8 @@
 
 namespace ibvxx {
 
-/// Every call that can stand behind an `error`, named as in C without the `ibv_` prefix. `none` is
-/// a refusal by the toolkit itself, before any call; `allocate` is memory allocation. The numeric
+/// Every call that an `error` can name, spelled as in C without the `ibv_` prefix. `none` is an
+/// error of the toolkit itself, before any call; `allocate` is memory allocation. The numeric
 /// values are not stable between releases.
 enum class verb : std::uint8_t {
 #define IBVXX_VERB_ENUMERATOR(enumerator, c_name) enumerator,
@@ -173,10 +174,10 @@ inline constexpr const char* verb_names[] = {
 
 }  // namespace detail
 
-/// How many verbs there are; `static_cast<verb>(i)` is valid for every i below.
+/// The number of verbs; `static_cast<verb>(i)` is valid for every i below.
 inline constexpr std::size_t verb_count = std::size(detail::verb_names);
 
-/// The C name, for example "ibv_create_cq". Static storage; "?" for a value that is no verb.
+/// The C name, for example "ibv_create_cq". Static storage; "?" for any other value.
 [[nodiscard]] constexpr const char* name(verb v) noexcept {
   const auto i = static_cast<std::size_t>(v);
   return i < verb_count ? detail::verb_names[i] : "?";

@@ -1,4 +1,4 @@
-// Which ibvxx this is; docs/stability.md says what the numbers promise.
+// The version of ibvxx; docs/stability.md says what the numbers promise.
 #pragma once
 
 /// MAJOR * 10000 + MINOR * 100 + PATCH, for the preprocessor.

@@ -146,7 +146,7 @@ TEST_CASE("cq_waiter refuses queues of another channel, null ones, and none, nam
   CHECK(cq_waiter::create(f.channel, mixed).error().detail() == "cqs[1] is on another channel");
   ibv_cq* const holes[] = {nullptr};
   CHECK(cq_waiter::create(f.channel, holes).error().detail() == "cqs[0] is null");
-  CHECK(cq_waiter::create(f.channel, {}).error().detail() == "there is no queue to wait for");
+  CHECK(cq_waiter::create(f.channel, {}).error().detail() == "cqs is empty");
   CHECK(polled.reset());
   f.end();
 }

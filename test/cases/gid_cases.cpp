@@ -56,7 +56,7 @@ TEST_CASE("case 30: a configured index is used, and only the reason warns") {
   auto context = or_throw(rdma_context::open({.gid_index = 0}));
   CHECK(context.state() == context_state::enabled);
   CHECK(context.gid().entry.gid_index == 0);
-  CHECK(context.gid().reason.view() == "asked for by index; behind index 1 by family: link-local");
+  CHECK(context.gid().reason.view() == "configured by index; behind index 1 by family: link-local");
   CHECK(context.reset());
   CHECK(s.finish().empty());
 }

@@ -40,7 +40,7 @@ TEST_CASE(
   CHECK(refusal({.cqe = 0}, verb::none, EINVAL) == "context_config.cqe 0 is below 1");
   CHECK(refusal({.cqe = -1}, verb::none, EINVAL) == "context_config.cqe -1 is below 1");
   CHECK(refusal({.gids = {.network_device = static_cast<network_device_need>(9)}}, verb::none,
-                EINVAL) == "gid_policy.network_device is no network_device_need");
+                EINVAL) == "gid_policy.network_device is not a network_device_need");
   CHECK(refusal({.release_timeout = std::chrono::milliseconds(-1)}, verb::none, EINVAL) ==
         "context_config.release_timeout -1 ms is below 0");
   CHECK(s.calls(verb::get_device_list) == 0);

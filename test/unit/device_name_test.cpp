@@ -42,13 +42,13 @@ TEST_CASE("anything but exactly that notation is refused, naming the part", "[de
   for (const char* name :
        {" mlx5_0", "mlx5_0 ", "mlx5 0", "mlx5_0\n", "../mlx5_0", "mlx\x7f", "ml\xc3\xa4"})
     CHECK(refusal(name) == "the device name '" + std::string(detail::quotable(name).view()) +
-                               "' has a character that none may have");
+                               "' has a character that is not allowed");
   CHECK(refusal(std::string_view("mlx5_0\0", 7)) ==
-        "the device name 'mlx5_0?' has a character that none may have");
+        "the device name 'mlx5_0?' has a character that is not allowed");
   for (const char* port : {"", "0", "256", "01", "+1", "-1", " 1", "1 ", "1x", "0x1", "1:1", "one",
                            "4294967297", "18446744073709551617"})
     CHECK(refusal("mlx5_0:" + std::string(port)) ==
-          "the port '" + std::string(port) + "' of device mlx5_0 is no number in 1..255");
+          "the port '" + std::string(port) + "' of device mlx5_0 is not a number in 1..255");
 }
 
 TEST_CASE("any text is refused or converted back unchanged", "[device_name]") {

@@ -269,12 +269,12 @@ TEST_CASE("a network device of another namespace has a number but no name", "[gi
 
 TEST_CASE("where everything is ruled out, the error counts and gives a reason", "[gid_policy]") {
   CHECK(refusal({.types = {gid_policy::refused, gid_policy::refused, gid_policy::refused}}) ==
-        "no usable GID: all 8 of port 1 ruled out; index 0 refused: type RoCE v1");
+        "no usable GID: all 8 of port 1 refused; index 0 refused: type RoCE v1");
 }
 
 TEST_CASE("a policy that means nothing is refused by field", "[gid_policy]") {
   CHECK(refusal({.network_device = static_cast<network_device_need>(3)}) ==
-        "gid_policy.network_device is no network_device_need");
+        "gid_policy.network_device is not a network_device_need");
   CHECK(refusal({.excluded_devices = {"eth0", ""}}) == "gid_policy.excluded_devices[1] is empty");
 }
 

@@ -128,15 +128,15 @@ TEST_CASE("values out of range are refused when an address is written, too", "[q
 TEST_CASE("text that is not exactly an address is refused, naming the field", "[qp_address]") {
   const auto parse = [](std::string_view text) { return qp_address::parse(text); };
   CHECK(parse("1:2:3:1024:fe80::1"));
-  refused(parse(""), "qp_address '' has no colon after qpn: qpn:psn:lid:mtu:gid is wanted");
+  refused(parse(""), "qp_address '' has no colon after qpn: qpn:psn:lid:mtu:gid is expected");
   refused(parse("1:2:3"),
-          "qp_address '1:2:3' has no colon after lid: qpn:psn:lid:mtu:gid is wanted");
+          "qp_address '1:2:3' has no colon after lid: qpn:psn:lid:mtu:gid is expected");
   refused(parse("1:2:3:1024"),
-          "qp_address '1:2:3:1024' has no colon after mtu: qpn:psn:lid:mtu:gid is wanted");
+          "qp_address '1:2:3:1024' has no colon after mtu: qpn:psn:lid:mtu:gid is expected");
   for (const char* qpn : {"+1", "-1", " 1", "1 ", "", "01", "0x", "1e2", "ten"})
-    refused(
-        parse(std::string(qpn) + ":2:3:1024:fe80::1"),
-        "qp_address.qpn '" + std::string(qpn) + "' is no number: decimal, or hexadecimal after 0x");
+    refused(parse(std::string(qpn) + ":2:3:1024:fe80::1"),
+            "qp_address.qpn '" + std::string(qpn) +
+                "' is not a number: decimal, or hexadecimal after 0x");
   refused(parse("16777216:2:3:1024:fe80::1"), "qp_address.qpn '16777216' is above 16777215");
   refused(parse("1:0x1000000:3:1024:fe80::1"), "qp_address.psn '0x1000000' is above 16777215");
   refused(parse("1:99999999999999999999:3:1024:fe80::1"),
@@ -148,11 +148,11 @@ TEST_CASE("text that is not exactly an address is refused, naming the field", "[
   for (const char* gid : {"", "fe80::1 ", " fe80::1", "fe80::1%eth0", "fe80::1/64", "10.0.0.1",
                           "fe80::g", "1:2:3:4:5:6:7:8:9", "fe80::1\n"})
     CHECK_FALSE(parse("1:2:3:1024:" + std::string(gid)));
-  refused(parse("1:2:3:1024:fe80::1x"), "qp_address.gid 'fe80::1x' is no IPv6 address");
+  refused(parse("1:2:3:1024:fe80::1x"), "qp_address.gid 'fe80::1x' is not an IPv6 address");
   refused(parse(std::string_view("1:2:3:1024:fe80::1\0", 19)),
-          "qp_address.gid 'fe80::1?' is no IPv6 address");
+          "qp_address.gid 'fe80::1?' is not an IPv6 address");
   refused(parse("1:2:3:1024:" + std::string(1000, '0')),
-          "qp_address.gid '00000000000000000000...' is no IPv6 address");
+          "qp_address.gid '00000000000000000000...' is not an IPv6 address");
 }
 
 TEST_CASE("the local address comes from the queue pair, its port and its GID", "[qp_address]") {

@@ -225,7 +225,7 @@ TEST_CASE("a step ignores options that its type does not use", "[qp_steps]") {
 TEST_CASE("a step of an unknown type is refused with that reason", "[qp_steps]") {
   queue_pair driver(IBV_QPT_DRIVER);
   refused(qp_to_init(&driver.qp), EOPNOTSUPP,
-          "what a DRIVER queue pair (type 255) needs is not known here");
+          "the attributes that a DRIVER queue pair (type 255) needs are not known");
   CHECK(kernel.modifies == 0);
 }
 

@@ -1,4 +1,4 @@
-// How a context is built: aside, and complete or not at all.
+// Opens the resources of a context: all of them, or none.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// What was learned while opening. Plain values: they own nothing.
+/// Facts found while opening. Plain values: they own nothing.
 struct context_facts {
   ibv_device_attr device{};
   ibv_port_attr port{};
@@ -23,7 +23,7 @@ struct opened_context {
   context_facts facts{};
 };
 
-/// Fills in the port: the one asked for, which must be active; or the first active one, else the
+/// Sets the port: the configured one, which must be active; else the first active one; else the
 /// first.
 [[nodiscard]] inline result<void> choose_port(const context_config& config,
                                               const unique_context& device,
@@ -54,7 +54,7 @@ struct opened_context {
   return {};
 }
 
-/// Opens a device and looks at its ports.
+/// Opens a device, queries it and chooses its port.
 [[nodiscard]] inline result<void> open_with_port(const context_config& config, ibv_device* device,
                                                  opened_context& out) noexcept {
   auto context = open_device(device);
@@ -66,9 +66,8 @@ struct opened_context {
   return choose_port(config, out.resources.device, out.facts);
 }
 
-/// The device of the configured name; or the first whose port suits. In a search, a device that
-/// cannot be had is passed over and its error is remembered: it is the answer where no device
-/// suits.
+/// Opens the device of the configured name, or else the first device with a suitable port. A search
+/// skips each device that fails, and returns the first error if no device is suitable.
 [[nodiscard]] inline result<void> open_configured_device(const context_config& config,
                                                          opened_context& out) noexcept {
   auto list = get_device_list();
@@ -101,11 +100,11 @@ struct opened_context {
   return outcome;
 }
 
-/// Every GID of the device. Allocates.
+/// Reads every GID of the device. Allocates.
 [[nodiscard]] inline result<std::vector<ibv_gid_entry>> read_gid_table(const unique_context& device,
                                                                        const context_facts& facts) {
-  // The table comes for all ports at once and too little room is an error, so the other ports are
-  // asked for their sizes.
+  // The verb returns the GIDs of all ports, and fails if the array is too small. So the other ports
+  // are queried for the size of their tables.
   std::size_t room = 0;
   for (int number = 1; number <= facts.device.phys_port_cnt; ++number) {
     if (number == facts.port_number) {
@@ -119,8 +118,8 @@ struct opened_context {
   return every_gid(device, room);
 }
 
-/// Chooses the GID by the configured policy, or takes the configured one, whose reason then tells
-/// what the policy thinks of it. Allocates.
+/// Chooses the GID by the configured policy, or takes the one of the configured index; its reason
+/// then includes the reason of the policy. Allocates.
 [[nodiscard]] inline result<gid_candidate> choose_configured_gid(const context_config& config,
                                                                  const unique_context& device,
                                                                  const context_facts& facts) {
@@ -143,7 +142,7 @@ struct opened_context {
   for (gid_candidate& candidate : *ranked) {
     if (candidate.entry.gid_index != static_cast<std::uint32_t>(config.gid_index)) continue;
     const auto verdict = candidate.reason;
-    candidate.reason = fixed_text<88>("asked for by index; ");
+    candidate.reason = fixed_text<88>("configured by index; ");
     candidate.reason.append(verdict);
     return candidate;
   }
@@ -153,8 +152,9 @@ struct opened_context {
                               config.gid_index, facts.port_number));
 }
 
-/// Completion channels, non-blocking and registered with the epoll descriptor, as is the device's
-/// own event descriptor. Each registration carries its descriptor as data.
+/// Creates the completion channels. They and the event descriptor of the device are made
+/// non-blocking and registered with the epoll descriptor; each registration has the descriptor as
+/// its data.
 [[nodiscard]] inline result<void> create_channels(const context_config& config,
                                                   context_resources& out) {
   const auto watch = [&out](int fd) -> result<void> {
@@ -172,8 +172,8 @@ struct opened_context {
   return {};
 }
 
-/// Completion queues, over the channels and the completion vectors in turn, each armed if it has a
-/// channel.
+/// Creates the completion queues, over the channels and the completion vectors in turn, and arms
+/// each that has a channel.
 [[nodiscard]] inline result<void> create_cqs(const context_config& config,
                                              const context_facts& facts, context_resources& out) {
   const auto refuse = [&out](const char* field, int value, int limit) {
@@ -214,8 +214,8 @@ struct opened_context {
   return out.notification_cq ? req_notify_cq(out.notification_cq) : result<void>();
 }
 
-/// Opens everything that `config` asks for. On failure nothing that it made is left. Allocates, so
-/// it may throw bad_alloc.
+/// Opens everything that `config` describes. After a failure nothing is left open. Allocates, so it
+/// may throw bad_alloc.
 [[nodiscard]] inline result<opened_context> open_resources(const context_config& config) {
   if (auto valid = validate(config); !valid) return failure(valid.error());
   opened_context opened;
@@ -236,8 +236,8 @@ struct opened_context {
   if (auto done = create_channels(config, resources); !done) return failure(done.error());
   if (auto done = create_cqs(config, facts, resources); !done) return failure(done.error());
 
-  // The port may have changed while all this was built, and its event may have come before anybody
-  // listened.
+  // The port may have changed since it was queried, and its event may have been raised before the
+  // event descriptor was watched.
   auto port = query_port(resources.device, facts.port_number);
   if (!port) return failure(port.error());
   facts.port = *port;

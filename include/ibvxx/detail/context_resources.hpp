@@ -1,4 +1,4 @@
-// What a context owns, and how it is taken down.
+// The objects that a context owns, and their release.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,16 +22,16 @@ struct no_users {
   [[nodiscard]] static bool of_pd() noexcept { return false; }
 };
 
-/// Whether the device of a context is gone. Asked only after a destroy has failed with EIO, which
-/// may have other reasons: once the driver has let go of a device, every command on it does
+/// True if the device of a context is gone. Called only after a destroy failed with EIO, which may
+/// have other causes. Once the driver has released a device, every command on it fails with EIO
 /// (ib_uverbs_cmd_verbs, Linux 6.1).
 [[nodiscard]] inline bool device_is_gone(ibv_context* device) noexcept {
   const auto port = query_port(device, 1);
   return !port && port.error().code() == EIO;
 }
 
-/// The owners, in the order of construction: member destructors undo it in reverse. What a
-/// half-built set of them has is what it releases; nothing else is kept about it.
+/// The owners, in the order of construction; the member destructors release them in reverse. A set
+/// that was built in part releases exactly what it owns; no other state is kept.
 struct context_resources {
   unique_context device{};
   unique_pd pd{};
@@ -60,9 +60,10 @@ struct context_resources {
     notification_cq.swap(other.notification_cq);
   }
 
-  /// Destroys everything in the reverse order of construction. What fails to go stays, and so does
-  /// what it was made from; the rest goes. Each failure is passed to `failed`, whose answer says
-  /// whether to let go of the object all the same. What has `users`, outside, stays untried.
+  /// Destroys everything in the reverse order of construction. An object whose destroy fails stays
+  /// owned, and so do the objects that it was created from. Each failure is passed to `failed`,
+  /// which returns true to give the object up without destroying it. Objects that `users` reports
+  /// in use are skipped.
   template <class Users, class Sink>
   void destroy(const Users& users, Sink&& failed) noexcept {
     const auto attempt = [&failed](auto& owner, const char* what, std::size_t index) {
@@ -82,7 +83,7 @@ struct context_resources {
     if (!has_children()) attempt(device, "device", 0);
   }
 
-  /// Without what others keep for the context: regions and queue pairs.
+  /// The counts, without regions and queue pairs, which the registries own.
   [[nodiscard]] context_inventory inventory() const noexcept {
     const auto owned = [](const auto& owners) {
       std::size_t count = 0;
@@ -99,9 +100,8 @@ struct context_resources {
     return counts;
   }
 
-  /// The destructor's answer to a failed destroy: the teardown handler is told, and the object
-  /// stays alive, unless its device is gone: then there is nothing left to keep it for, and the
-  /// device can be closed only without it.
+  /// Passes a failed destroy to the teardown handler. True, to give the object up, if its device is
+  /// gone: the device can be closed only without it.
   [[nodiscard]] bool report(const error& e) const noexcept {
     const bool gone = e.code() == EIO && device_is_gone(device.get());
     error told = e;
@@ -110,8 +110,8 @@ struct context_resources {
     return gone;
   }
 
-  /// The destructor's way: failures go to the teardown handler, and what stayed is let go of,
-  /// alive, rather than pulled from under its children. errno is kept.
+  /// Destroys everything. Failures are passed to the teardown handler, and objects that could not
+  /// be destroyed are given up alive, since others still depend on them. Keeps errno.
   template <class Users>
   void destroy_or_report(const Users& users) noexcept {
     const detail::errno_guard keep;
@@ -128,9 +128,9 @@ struct context_resources {
  private:
   static void let_go(const void*) noexcept {}
   static void let_go(int) noexcept {}
-  /// A queue that cannot be destroyed counts on its channel for ever: libibverbs takes the count
-  /// back only when the verb succeeds (rdma-core 44, verbs.c). Without it the channel's descriptor
-  /// can still be closed.
+  /// A queue that cannot be destroyed keeps its reference to the channel: libibverbs drops it only
+  /// if the verb succeeds (rdma-core 44, verbs.c). Dropped here, so that the channel can be
+  /// destroyed and its descriptor closed.
   static void let_go(const ibv_cq* cq) noexcept {
     if (!cq->channel) return;
     ::pthread_mutex_lock(&cq->context->mutex);

@@ -1,4 +1,4 @@
-// The texts behind format.hpp and std_format.hpp.
+// The text forms that format.hpp and std_format.hpp use.
 #pragma once
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ struct error_text {
   std::size_t size;
 };
 
-// What turns into a std::string_view, and lives as long as that is looked at.
+// Each result converts to a std::string_view, and must outlive it.
 [[nodiscard]] inline error_text text_of(const error& e) noexcept {
   return error_text(e);
 }

@@ -1,5 +1,5 @@
-// What is worth knowing after a failure. Nothing here runs while things go well; everything keeps
-// errno and cannot fail.
+// Explanations that are found after a failure, never before. Every function keeps errno and cannot
+// fail.
 #pragma once
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 namespace ibvxx::detail {
 
-/// Puts errno back when it goes: a hint asks questions of its own.
+/// Restores errno in its destructor: the functions below call others that may set it.
 class errno_guard {
  public:
   errno_guard() noexcept : saved_(errno) {}
@@ -23,7 +23,7 @@ class errno_guard {
   int saved_;
 };
 
-/// True when the process has no descriptor left. Asked of the kernel directly, since libibverbs
+/// True if the process cannot open another descriptor. Found with a system call, since libibverbs
 /// reports this as ENOSYS from ibv_get_device_list and ibv_open_device (measured, rdma-core 44).
 [[nodiscard, gnu::cold]] inline bool at_descriptor_limit() noexcept {
   const errno_guard keep;
@@ -33,8 +33,8 @@ class errno_guard {
   return false;
 }
 
-/// EMFILE and ENFILE: the limit that was met. By now there may be room again, freed by the
-/// unwinding inside libibverbs.
+/// For EMFILE and ENFILE: the limit that was reached. Descriptors may be free again by now, since
+/// libibverbs closes its own when it fails.
 [[gnu::cold]] inline void explain_descriptor_limit(error& e) noexcept {
   const errno_guard keep;
   rlimit limit{};
@@ -43,7 +43,7 @@ class errno_guard {
               static_cast<unsigned long long>(limit.rlim_cur));
 }
 
-/// The state of a port, as it stands in messages: the number and the name.
+/// The name of a port state, for messages.
 [[nodiscard]] inline const char* port_state_name(ibv_port_state state) noexcept {
   switch (state) {
     case IBV_PORT_NOP:
@@ -62,8 +62,8 @@ class errno_guard {
   return "?";
 }
 
-/// ENOMEM: the locked-memory limit and the first port that is not active. Some providers say ENOMEM
-/// for either.
+/// For ENOMEM: the locked-memory limit and the first port that is not active. Some providers return
+/// ENOMEM for either.
 [[gnu::cold]] inline void explain_no_memory(error& e, ibv_context* context) noexcept {
   const errno_guard keep;
   rlimit limit{};
@@ -85,9 +85,9 @@ class errno_guard {
   }
 }
 
-/// A device that cannot be opened: whether its node may be. libibverbs looks for the node in a
-/// second place when it is refused the first and then reports that search's errno (ENOENT where
-/// /dev/char is not populated; measured, rdma-core 44), so the node itself is asked.
+/// For a device that cannot be opened: whether the process may open its node. If it may not,
+/// libibverbs searches another directory and reports the errno of that search (ENOENT if /dev/char
+/// is not populated; measured, rdma-core 44), so the node itself is checked.
 [[gnu::cold]] inline void explain_permission(error& e, const char* uverbs_name) noexcept {
   const errno_guard keep;
   char node[sizeof "/dev/infiniband/" + IBV_SYSFS_NAME_MAX];
@@ -97,7 +97,7 @@ class errno_guard {
   if (refused || e.code() == EACCES || e.code() == EPERM) e.explain("no permission on %s", node);
 }
 
-/// ENOSYS: libibverbs says so where the kernel half is missing, and at the descriptor limit.
+/// For ENOSYS: libibverbs returns it if the kernel module is missing, and at the descriptor limit.
 [[gnu::cold]] inline void explain_no_support(error& e) noexcept {
   if (at_descriptor_limit())
     explain_descriptor_limit(e);

@@ -9,18 +9,18 @@
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
 /// Owns memory regions of one protection domain, registered and deregistered from many threads and
-/// taken down by one.
+/// released by one.
 ///
-/// `add`, `remove`, `size` and `bytes` are safe from any number of threads, against each other and
-/// against `close`. No lock is held while a verb runs, so a registration that takes long holds up
-/// nobody. `open`, `close`, `abandon` and `swap` belong to whoever owns the registry.
+/// `add`, `remove`, `size` and `bytes` may be called from any thread, also while `close` runs. No
+/// lock is held while a verb runs, so a slow registration delays no other thread. `open`, `close`,
+/// `abandon` and `swap` are for the owner of the registry.
 class memory_registry {
  public:
   memory_registry() noexcept = default;
   memory_registry(const memory_registry&) = delete;
   memory_registry& operator=(const memory_registry&) = delete;
-  /// Closes. What fails to go is handed to the teardown handler and left alive, as its protection
-  /// domain then is. Keeps errno.
+  /// Closes. A region whose deregistration fails is passed to the teardown handler and stays alive,
+  /// and so does its protection domain. Keeps errno.
   ~memory_registry() {
     const detail::errno_guard keep;
     close(&detail::report_and_keep);
@@ -37,28 +37,30 @@ class memory_registry {
                         [&](ibv_pd* pd) { return reg_mr(pd, address, length, access); });
   }
 
-  /// Deregisters a region. Anything that is not here (foreign, gone already, or being removed by
-  /// another thread) is EINVAL. After a failed deregistration the region is still here.
+  /// Deregisters a region. EINVAL for a region that is not in the registry: foreign, already
+  /// removed, or being removed by another thread. After a failed deregistration the registry still
+  /// owns the region.
   [[nodiscard]] result<void> remove(const ibv_mr* mr) noexcept {
     // Regions have no leases, so there is nothing to wait for.
     return regions_.remove(verb::dereg_mr, mr, registry::clock::time_point{}, [](ibv_mr*) {});
   }
 
-  /// Refuses later calls, waits for those under way, then deregisters everything, the youngest
-  /// first. Each failure is passed to `failed`, whose answer says whether to let go of the region
-  /// all the same. What stays can be tried again. True when nothing is left.
+  /// Refuses later calls, waits for those in progress, then deregisters everything, the youngest
+  /// first. Each failure is passed to `failed`, which returns true to give the region up without
+  /// deregistering it. Other regions stay owned, and the call can be repeated. True if nothing is
+  /// left.
   template <class Sink>
   bool close(Sink&& failed) noexcept {
     static_cast<void>(regions_.shut());
     return regions_.destroy(failed);
   }
 
-  /// Lets go of the regions without deregistering them.
+  /// Gives the regions up without deregistering them.
   void abandon() noexcept { regions_.abandon(); }
 
-  /// How many regions are here, not counting those being removed right now.
+  /// The number of regions, without those being removed.
   [[nodiscard]] std::size_t size() const noexcept { return regions_.size(); }
-  /// The bytes registered in all.
+  /// The total size of the regions, in bytes.
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t sum = 0;
     regions_.visit([&sum](const ibv_mr& mr) { sum += mr.length; });

@@ -1,5 +1,5 @@
-// Many owners of one kind, used from many threads and torn down by one: what the registries of
-// memory regions and of queue pairs have in common.
+// Owners of one kind, used from many threads and released by one: the common part of the registries
+// of memory regions and queue pairs.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,12 +16,12 @@
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// Owns objects that were made from one protection domain. A gate admits calls while it is open; no
-/// lock is held while a verb runs.
+/// Owns objects created from one protection domain. Calls are admitted while the registry is open.
+/// No lock is held while a verb runs.
 ///
-/// `add`, `remove`, `acquire` and its leases, `size` and `visit` are safe from any number of
-/// threads, against each other and against `shut`. The rest belongs to whoever owns the registry,
-/// one thread at a time.
+/// `add`, `remove`, `acquire` and its leases, `size` and `visit` may be called from any thread,
+/// also while `shut` runs. The other members are for the owner of the registry, one thread at a
+/// time.
 template <class Owner>
 class owner_registry {
   struct entry {
@@ -38,13 +38,13 @@ class owner_registry {
   owner_registry(const owner_registry&) = delete;
   owner_registry& operator=(const owner_registry&) = delete;
 
-  /// Opens the gate. `pd` must stay alive until the registry is shut and empty.
+  /// Admits calls. `pd` must stay alive until the registry is shut and empty.
   void open(ibv_pd* pd) noexcept {
     const std::lock_guard lock(mutex_);
     pd_ = pd;
   }
 
-  /// Makes an object with `make(pd)`, which returns result<Owner>, and keeps it.
+  /// Creates an object with `make(pd)`, which returns result<Owner>, and owns it.
   template <class Make>
   [[nodiscard]] result<object*> add(verb call, Make&& make) noexcept {
     ibv_pd* const pd = enter();
@@ -54,9 +54,10 @@ class owner_registry {
     return added;
   }
 
-  /// Destroys an object, once nobody has a lease of it any more; until `deadline` it waits for
-  /// that. `prepare(object)` comes right before. EINVAL for what is not here: foreign, gone
-  /// already, or being removed by another thread. After any error it is still here.
+  /// Destroys an object after its last lease has ended, which it waits for until `deadline`
+  /// (EBUSY). `prepare(object)` is called directly before. EINVAL for an object that is not in the
+  /// registry: foreign, already removed, or being removed by another thread. After any error the
+  /// registry still owns the object.
   template <class Prepare>
   [[nodiscard]] result<void> remove(verb call, const object* wanted, clock::time_point deadline,
                                     Prepare&& prepare) noexcept {
@@ -66,8 +67,8 @@ class owner_registry {
     return removed;
   }
 
-  /// While it lives, the object is neither removed nor taken down. It must not outlive the
-  /// registry, nor be there while the registry is moved.
+  /// While it exists, the object is not destroyed. It must not outlive the registry, and must not
+  /// exist while the registry is swapped.
   class [[nodiscard]] lease {
    public:
     lease(lease&& other) noexcept
@@ -95,7 +96,7 @@ class owner_registry {
     entry* entry_;
   };
 
-  /// A lease of an object that is here; EINVAL for any other pointer, ESHUTDOWN while shut.
+  /// A lease of an object in the registry; EINVAL for any other pointer, ESHUTDOWN while shut.
   [[nodiscard]] result<lease> acquire(verb call, const object* wanted) noexcept {
     const std::lock_guard lock(mutex_);
     if (!pd_) return failure(refused(call));
@@ -106,17 +107,18 @@ class owner_registry {
     return lease(*this, *found->second);
   }
 
-  /// Closes the gate, then waits until nobody is inside, or until `deadline`. False when somebody
-  /// still is: the gate is closed all the same.
+  /// Refuses later calls, then waits for calls and leases in progress until `deadline`. False if
+  /// some are left; later calls are refused all the same.
   [[nodiscard]] bool shut(clock::time_point deadline = clock::time_point::max()) noexcept {
     std::unique_lock lock(mutex_);
     pd_ = nullptr;
     return wait_until(lock, deadline, [this] { return inside_ == 0; });
   }
 
-  /// Destroys everything, the youngest first; the registry is shut and nobody is inside. Each
-  /// failure is passed to `failed`, which says whether the object is to be let go of all the same.
-  /// What stays can be tried again. True when nothing is left.
+  /// Destroys everything, the youngest first. The registry must be shut, with no call or lease in
+  /// progress. Each failure is passed to `failed`, which returns true to give the object up without
+  /// destroying it. Other objects stay owned, and the call can be repeated. True if nothing is
+  /// left.
   template <class Sink>
   bool destroy(Sink&& failed) noexcept {
     entry_list going;
@@ -142,26 +144,27 @@ class owner_registry {
     return entries_.empty();
   }
 
-  /// Calls `work` with each, the youngest first; the registry is shut and nobody is inside.
+  /// Calls `work` with each object, the youngest first. The registry must be shut, with no call or
+  /// lease in progress.
   template <class Work>
   void for_each(Work&& work) noexcept {
     for (auto one = entries_.rbegin(); one != entries_.rend(); ++one) work(one->owner.get());
   }
 
-  /// Lets go of everything without destroying it.
+  /// Gives everything up without destroying it.
   void abandon() noexcept {
     for (entry& one : entries_) static_cast<void>(one.owner.release());
     entries_.clear();
     index_.clear();
   }
 
-  /// How many there are, not counting those being removed right now.
+  /// The number of objects, without those being removed.
   [[nodiscard]] std::size_t size() const noexcept {
     const std::lock_guard lock(mutex_);
     return index_.size();
   }
 
-  /// Shows each to `look`, under the lock: no verbs there.
+  /// Calls `look` with each object, under the lock: `look` must call no verb.
   template <class Look>
   void visit(Look&& look) const noexcept {
     const std::lock_guard lock(mutex_);
@@ -176,7 +179,8 @@ class owner_registry {
   }
 
  private:
-  /// Waits for `done()`; time_point::max() is for ever, which not every wait_until can tell.
+  /// Waits for `done()`. time_point::max() means no deadline, which not every implementation of
+  /// wait_until supports.
   template <class Done>
   [[nodiscard]] bool wait_until(std::unique_lock<std::mutex>& lock, clock::time_point deadline,
                                 Done done) {
@@ -211,7 +215,8 @@ class owner_registry {
 
   template <class Make>
   [[nodiscard]] result<object*> add_inside(ibv_pd* pd, Make& make) {
-    // All that may run out of memory comes first, so that nothing can fail once the object exists.
+    // Everything that may run out of memory comes first, so that nothing can fail once the object
+    // exists.
     entry_list made;
     made.emplace_back();
     std::map<const object*, typename entry_list::iterator> entries;
@@ -238,7 +243,7 @@ class owner_registry {
       const auto found = index_.find(wanted);
       if (found == index_.end()) return failure(unknown(call, wanted));
       const auto one = found->second;
-      // Without its index nobody can find it any more, to lease or to remove it.
+      // Without its index entry no other thread can lease it or remove it.
       node = index_.extract(found);
       if (!wait_until(lock, deadline, [&one] { return one->leases == 0; })) {
         const unsigned leases = one->leases;
@@ -259,8 +264,8 @@ class owner_registry {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  ibv_pd* pd_ = nullptr;  // null: the gate is closed
-  int inside_ = 0;        // calls and leases under way
+  ibv_pd* pd_ = nullptr;  // null: calls are refused
+  int inside_ = 0;        // calls and leases in progress
   entry_list entries_;    // in order of creation
   std::map<const object*, typename entry_list::iterator> index_;
 };

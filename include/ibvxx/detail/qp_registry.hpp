@@ -8,13 +8,13 @@
 
 namespace ibvxx::detail::inline IBVXX_RESULT_KIND {
 
-/// Owns queue pairs of one protection domain. Threads that post take a lease, so that no queue pair
-/// goes from under them. Thread safety is that of memory_registry.
+/// Owns queue pairs of one protection domain. Threads that post hold a lease, so that the queue
+/// pair is not destroyed meanwhile. Thread safety is that of memory_registry.
 class qp_registry {
  public:
   using registry = detail::owner_registry<unique_qp>;
   using clock = registry::clock;
-  /// While it lives, the queue pair is not destroyed: see rdma_context::use_qp.
+  /// While it exists, the queue pair is not destroyed: see rdma_context::use_qp.
   using lease = registry::lease;
 
   qp_registry() noexcept = default;
@@ -31,20 +31,20 @@ class qp_registry {
     return qps_.acquire(verb::post_send, qp);
   }
 
-  /// Moves a queue pair to ERR and destroys it; until `deadline` it waits for leases of it.
+  /// Moves a queue pair to ERR and destroys it, after waiting for its leases until `deadline`.
   [[nodiscard]] result<void> remove(const ibv_qp* qp, clock::time_point deadline) noexcept {
     return qps_.remove(verb::destroy_qp, qp, deadline,
                        [](ibv_qp* going) { static_cast<void>(to_error(going)); });
   }
 
-  /// Refuses later calls and waits for leases and calls under way, until `deadline`. False when
-  /// some are still there: nothing may be destroyed then.
+  /// Refuses later calls and waits for leases and calls in progress until `deadline`. False if some
+  /// are left: nothing may be destroyed then.
   [[nodiscard]] bool shut(clock::time_point deadline) noexcept { return qps_.shut(deadline); }
-  /// Waits for as long as it takes.
+  /// Waits without a limit.
   void shut() noexcept { static_cast<void>(qps_.shut()); }
 
-  /// Moves every queue pair to ERR, calls `drain()`, and destroys them, the youngest first. As
-  /// memory_registry::close otherwise.
+  /// Moves every queue pair to ERR, calls `drain()`, and destroys them, the youngest first.
+  /// Otherwise as memory_registry::close.
   template <class Drain, class Sink>
   bool destroy(Drain&& drain, Sink&& failed) noexcept {
     bool any = false;
@@ -58,7 +58,7 @@ class qp_registry {
 
   void abandon() noexcept { qps_.abandon(); }
 
-  /// Whether a queue pair that is still here completes to `cq`.
+  /// True if a queue pair in the registry completes to `cq`.
   [[nodiscard]] bool uses(const ibv_cq* cq) const noexcept {
     bool any = false;
     qps_.visit([&](const ibv_qp& qp) { any = any || qp.send_cq == cq || qp.recv_cq == cq; });
@@ -68,7 +68,8 @@ class qp_registry {
   void swap(qp_registry& other) noexcept { qps_.swap(other.qps_); }
 
  private:
-  /// ERR flushes what is posted. A queue pair in RESET has nothing posted and may not go there.
+  /// ERR flushes the posted requests. In RESET nothing is posted, and the kernel has no transition
+  /// from RESET to ERR.
   [[nodiscard]] static result<void> to_error(ibv_qp* qp) noexcept {
     if (qp->state == IBV_QPS_RESET || qp->state == IBV_QPS_ERR) return {};
     ibv_qp_attr attributes{};

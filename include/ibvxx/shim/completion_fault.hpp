@@ -1,4 +1,4 @@
-// Rules that make work requests fail, or their completions get lost.
+// Rules that make work requests fail or lose their completions.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -7,24 +7,26 @@
 
 namespace ibvxx::shim {
 
-/// A rule in the making: `session.complete(qp).nth(3).with(IBV_WC_RETRY_EXC_ERR)`. Nothing is in
-/// force before with() or lose(). Every member throws std::logic_error, with the reason, for a rule
-/// that makes no sense.
+/// A rule that is being built: `session.complete(qp).nth(3).with(IBV_WC_RETRY_EXC_ERR)`. It takes
+/// effect at with() or lose(). Every member throws std::logic_error, with the reason, for a rule
+/// that is not valid.
 class [[nodiscard]] completion_fault {
  public:
-  /// Which matching request, counted from when the rule is made: 1 is the next, and the default.
+  /// The first matching request that is affected, counted from the creation of the rule: 1 is the
+  /// next, and the default.
   completion_fault nth(std::uint64_t n) const;
-  /// How many from that one on; 1 is the default.
+  /// The number of requests from that one on; 1 is the default.
   completion_fault times(std::uint64_t count) const;
-  /// Only requests of this kind; of a receive queue, only receives that such a request takes.
+  /// Only requests with this opcode; for a receive queue, only receives that such a request
+  /// consumes.
   completion_fault opcode(ibv_wr_opcode which) const;
-  /// The request is carried out, and fails all the same: its data arrived, the answer did not. Of a
-  /// send queue only.
+  /// The request takes effect and fails all the same: its data arrived, its acknowledgement did
+  /// not. For send queues only.
   completion_fault after_effect() const;
 
-  /// The status that it completes with; completes the rule and puts it in force. The queue pair
-  /// breaks as with a real error: state ERR (SQE where a send queue only stops), and what else is
-  /// queued is flushed. A receive that fails makes the sender's request fail as well.
+  /// The status of the completion. Completes the rule, which then takes effect. The queue pair
+  /// breaks as after a real error: state ERR (SQE if only the send queue stops), and its other
+  /// requests are flushed. A receive that fails makes the request of the sender fail as well.
   void with(ibv_wc_status status) const;
   /// The request succeeds, and its completion never arrives. Completes the rule.
   void lose() const;

@@ -1,4 +1,4 @@
-// What a simulated machine looks like.
+// The description of a simulated machine.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,8 +22,8 @@ struct gid_slot {
 /// std::invalid_argument.
 [[nodiscard]] ibv_gid gid(std::string_view text);
 
-/// A port. The default is an active RoCE port with a link-local and an IPv4-mapped GID, as
-/// Soft-RoCE shows one.
+/// A port. The default is an active RoCE port with a link-local and an IPv4-mapped GID, like that
+/// of Soft-RoCE.
 struct port_description {
   ibv_port_state state = IBV_PORT_ACTIVE;
   ibv_mtu max_mtu = IBV_MTU_4096;
@@ -31,13 +31,13 @@ struct port_description {
   std::uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
   std::uint16_t lid = 0;
   int gid_table_size = 16;
-  std::vector<gid_slot> gids = default_gids();  ///< by index; what is beyond is empty
+  std::vector<gid_slot> gids = default_gids();  ///< by index; the other slots are empty
 
   [[nodiscard]] static std::vector<gid_slot> default_gids();
 };
 
-/// What a device offers beyond the basics. A verb that needs what it does not offer fails with
-/// EOPNOTSUPP. The defaults are Soft-RoCE's (measured, Linux 6.1 and rdma-core 44).
+/// The optional features of a device. A verb that needs a feature that is off fails with
+/// EOPNOTSUPP. The defaults are those of Soft-RoCE (measured, Linux 6.1 and rdma-core 44).
 struct device_features {
   bool thread_domains = false;
   bool parent_domains = false;
@@ -55,8 +55,8 @@ struct device_features {
   bool cq_moderation = false;       ///< ibv_modify_cq
   bool extended_qps = true;
   bool qp_create_flags = false;  ///< ibv_qp_init_attr_ex::create_flags other than 0
-  bool raw_packets = false;      ///< RAW_PACKET queue pairs; they carry nothing here
-  bool tag_matching = false;     ///< SRQs of type TM; tags are kept, not matched
+  bool raw_packets = false;      ///< RAW_PACKET queue pairs; they carry no data here
+  bool tag_matching = false;     ///< SRQs of type TM; tags are stored, not matched
   bool work_queues = false;      ///< work queues and indirection tables
   bool flows = false;
   bool flow_actions = false;
@@ -65,12 +65,13 @@ struct device_features {
   bool rate_limits = false;
   bool connection_options = false;  ///< ibv_query_ece, ibv_set_ece
 
-  /// Everything.
+  /// Every feature.
   [[nodiscard]] static device_features all();
 };
 
-/// A device. `limits` is what ibv_query_device answers, and what creation is checked against;
-/// `phys_port_cnt` in it follows `ports`. The default has Soft-RoCE's limits (measured, Linux 6.1).
+/// A device. ibv_query_device returns `limits`, and creation is checked against them;
+/// `phys_port_cnt` in it is set from `ports`. The default has the limits of Soft-RoCE (measured,
+/// Linux 6.1).
 struct device_description {
   std::string name = "sim0";
   std::vector<port_description> ports = {port_description{}};
@@ -82,16 +83,16 @@ struct device_description {
   std::uint64_t max_dm_size = 0;        ///< bytes of device memory
 
   [[nodiscard]] static ibv_device_attr default_limits();
-  /// A device that offers everything and answers as hardware does (device_behaviour::hardware()).
+  /// A device with every feature and the behaviour of hardware (device_behaviour::hardware()).
   [[nodiscard]] static device_description hardware(std::string name = "sim0");
 };
 
-/// A machine made of described devices.
+/// A machine with simulated devices.
 struct simulated {
   std::vector<device_description> devices = {device_description{}};
 };
 
-/// The machine as it is: `session s{forwarding{}}`.
+/// The real devices of this machine: `session s{forwarding{}}`.
 struct forwarding {};
 
 }  // namespace ibvxx::shim

@@ -1,4 +1,4 @@
-// How simulated devices differ in their answers.
+// The differences in behaviour between simulated devices.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,10 +20,10 @@ struct device_behaviour {
   /// ibv_create_cq_ex with an unknown bit in comp_mask sets errno. Otherwise it leaves errno as it
   /// is. mlx5.
   bool unknown_cq_mask_sets_errno = false;
-  /// ibv_create_cq_ex takes IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN. mlx5.
+  /// ibv_create_cq_ex accepts IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN. mlx5.
   bool cq_ignores_overrun_on_request = false;
-  /// ibv_create_qp_ex takes IBV_QP_EX_WITH_ATOMIC_WRITE, though no device carries the request out.
-  /// mlx5.
+  /// ibv_create_qp_ex accepts IBV_QP_EX_WITH_ATOMIC_WRITE, though no device carries the request
+  /// out. mlx5.
   bool takes_atomic_write_flag = true;
   /// Every queue pair of ibv_create_qp_ex is an ibv_qp_ex. Otherwise only with send_ops_flags.
   /// mlx5.
@@ -116,9 +116,9 @@ struct device_behaviour {
   /// Binding a window refuses a region of another protection domain. IBA 10.6.7.2.
   bool checks_window_domain = false;
 
-  /// The default, by its name.
+  /// The default: Soft-RoCE.
   [[nodiscard]] static device_behaviour soft_roce() noexcept { return {}; }
-  /// As common hardware answers.
+  /// Common hardware (mlx5).
   [[nodiscard]] static device_behaviour hardware() noexcept;
 };
 

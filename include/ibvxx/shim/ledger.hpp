@@ -1,4 +1,4 @@
-// What the shim writes down: objects, calls, and what a program did wrong.
+// The records of the shim: objects, calls, and misuse by the program.
 #pragma once
 
 #include <cstdint>
@@ -7,19 +7,19 @@
 
 namespace ibvxx::shim {
 
-/// The kinds of object that the ledger follows.
+/// The kinds of object in the ledger.
 enum class object_kind : std::uint8_t {
   device_list,
   context,
-  pd,  ///< parent domains and imported ones too
+  pd,  ///< also parent domains and imported ones
   mr,
   comp_channel,
-  cq,  ///< extended ones too
+  cq,  ///< also extended ones
   td,
   xrcd,
   mw,
   dm,
-  qp,  ///< extended and opened ones too
+  qp,  ///< also extended and opened ones
   srq,
   ah,
   wq,
@@ -28,7 +28,7 @@ enum class object_kind : std::uint8_t {
   flow_action,
   counters,
   multicast_membership,
-  descriptor,  ///< a file descriptor that the program made and must close
+  descriptor,  ///< a file descriptor that the program opened and must close
 };
 inline constexpr std::size_t object_kind_count = 20;
 static_assert(object_kind_count == static_cast<std::size_t>(object_kind::descriptor) + 1);
@@ -36,42 +36,42 @@ static_assert(object_kind_count == static_cast<std::size_t>(object_kind::descrip
 /// "device list", "CQ", ...
 [[nodiscard]] const char* name(object_kind kind) noexcept;
 
-/// What a program can do wrong.
+/// The kinds of misuse by a program.
 enum class finding_kind : std::uint8_t {
   leak,               ///< an object was not destroyed before the session ended
   descriptor_leak,    ///< a descriptor was not closed before the session ended
   double_destroy,     ///< a destroyed object was destroyed again
   use_after_destroy,  ///< a destroyed object was used
-  destroyed_in_use,   ///< a device was closed, or a destroy tried, while others still needed the
-                      ///< object
-  foreign_pointer,    ///< a pointer that no verb returned
-  wrong_kind,         ///< an object given where one of another kind belongs
+  destroyed_in_use,   ///< a device was closed, or a destroy was called, while other objects still
+                      ///< used the object
+  foreign_pointer,    ///< a pointer that no verb returned was used
+  wrong_kind,         ///< an object of one kind was passed for one of another
   double_close,  ///< a descriptor was closed that was not open, or that belongs to a verbs object
-  unacknowledged_events,     ///< a destroy would have waited for ever for events that were read
+  unacknowledged_events,     ///< a destroy would have waited for ever for unacknowledged events
   over_acknowledged_events,  ///< more events were acknowledged than read
-  unbalanced_batch,  ///< an iteration over a CQ, or a batch of requests, begun twice or ended
-                     ///< without having been begun
-  unfired_rule,      ///< a fault or a finding that was asked for never happened
-  wrong_thread,  ///< two threads were where only one at a time may be, or one ended what another
-                 ///< had begun
-  wrong_state,   ///< a request posted to a queue pair that refuses it or never completes it; strict
-                 ///< sessions only
-  wrong_memory,  ///< a request names memory by a key that is none, or not with that range, access
-                 ///< or domain; strict sessions only
+  unbalanced_batch,  ///< an iteration over a CQ, or a batch of requests, was begun twice, or
+                     ///< ended without being begun
+  unfired_rule,      ///< a rule never applied, or an expected finding never occurred
+  wrong_thread,      ///< two threads used what one at a time may use, or one ended what another
+                     ///< had begun
+  wrong_state,       ///< a request was posted to a queue pair that refuses or never completes it;
+                     ///< strict sessions only
+  wrong_memory,  ///< a request used an unknown key, or one that does not cover its range, access or
+                 ///< domain; strict sessions only
   undersized_cq,  ///< a completion was lost because its CQ was full
-  memory_in_use,  ///< memory was deregistered, freed or unmapped while work requests named it
-  buffer_reused,  ///< receives were posted that overlap; strict sessions only
+  memory_in_use,  ///< memory was deregistered, freed or unmapped while work requests used it
+  buffer_reused,  ///< receives with overlapping buffers were posted; strict sessions only
 };
 inline constexpr std::size_t finding_kind_count = 18;
 static_assert(finding_kind_count == static_cast<std::size_t>(finding_kind::buffer_reused) + 1);
 
 /// "leak", "double destroy", ...
 [[nodiscard]] const char* name(finding_kind kind) noexcept;
-/// What to do about it, in one line.
+/// How to correct it, in one line.
 [[nodiscard]] const char* advice(finding_kind kind) noexcept;
 
-/// One thing found, with everything that helps to mend it in `text`: what, on which object, where
-/// that was made and destroyed, and what to do.
+/// One finding. `text` has what is needed to correct it: the misuse, the object, where that was
+/// created and destroyed, and what to do.
 struct finding {
   finding_kind kind;
   std::string text;
@@ -81,9 +81,9 @@ struct finding {
 struct call_record {
   std::uint64_t index;  ///< counts from 1, over all verbs of the session
   verb call;
-  const void* object;   ///< what it was called on; null for those without
-  std::string subject;  ///< the same for humans: "cq#2 of sim0"
-  int injected;         ///< the errno that a rule made of it, or 0; -1: a failure without one
+  const void* object;   ///< the object of the call; null if it has none
+  std::string subject;  ///< the same for people: "cq#2 of sim0"
+  int injected;         ///< the errno that a rule injected, or 0; -1: a failure without errno
 };
 
 }  // namespace ibvxx::shim

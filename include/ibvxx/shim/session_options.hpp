@@ -1,21 +1,21 @@
-// How a session looks at the program.
+// The options of a session.
 #pragma once
 
 #include <chrono>
 
 namespace ibvxx::shim {
 
-/// How a session looks at the program.
+/// What a session records and checks.
 struct session_options {
-  /// Findings tell where in the program the object was made and destroyed, and where it was
-  /// misused. Costs a stack walk for each object.
+  /// Findings include the call stacks of the creation, the destroy and the misuse of the object.
+  /// Costs a stack walk for each object.
   bool call_stacks = false;
-  /// Also finds misuse that the device itself answers with an error, which tests of error handling
-  /// commit on purpose (wrong_state, wrong_memory), and what is a mistake in most programs only
-  /// (buffer_reused). Costs a look at every posted request.
+  /// Also reports misuse that the device itself answers with an error, which tests of error
+  /// handling cause on purpose (wrong_state, wrong_memory), and what is a mistake in most programs
+  /// only (buffer_reused). Costs a check of every posted request.
   bool strict = false;
-  /// How long a destroy that waits for an acknowledgement is let wait before it is reported:
-  /// another thread may be about to give it.
+  /// How long a destroy may wait for an acknowledgement before it is reported: another thread may
+  /// be about to acknowledge.
   std::chrono::milliseconds destroy_deadline{200};
 };
 

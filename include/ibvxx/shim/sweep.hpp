@@ -14,52 +14,52 @@
 
 namespace ibvxx::shim {
 
-/// How to sweep.
+/// The options of a sweep.
 struct sweep_options {
   int order = 1;              ///< 2: after each single failure, also fail every later call in turn
-  simulated machine{};        ///< what the body sees,
-  bool forwarding = false;    ///< unless it sees the real devices, as in a session{forwarding{}}
-  session_options session{};  ///< how each run's session looks at it
+  simulated machine{};        ///< the devices of the body
+  bool forwarding = false;    ///< the real devices instead, as in a session{forwarding{}}
+  session_options session{};  ///< the options of each run's session
   bool transient = true;      ///< runs in which a call fails once
-  bool persistent = true;     ///< runs in which it, and every later call of its verb, fails
-  bool posts = false;         ///< also fails the calls that post requests, each a run of its own
-  /// Only the run that a failure's `replay` tells of; the default is what IBVXX_REPLAY holds in the
-  /// environment, and without that, all runs.
+  bool persistent = true;     ///< runs in which a call and every later call of its verb fails
+  bool posts = false;         ///< also fails the calls that post requests, each in its own run
+  /// Only the run of a failure's `replay`. The default is the value of IBVXX_REPLAY in the
+  /// environment, and without that all runs.
   std::string replay{};
 };
 
 /// A run that was not clean.
 struct sweep_failure {
   std::string injected;  ///< "ibv_create_cq (call 17) -> ENOMEM, once"
-  std::string what;      ///< what was wrong afterwards
-  std::string replay;    ///< "ibv_create_cq#17=ENOMEM,once": repeats this run; empty where nothing
+  std::string what;      ///< what was wrong after the run
+  std::string replay;    ///< "ibv_create_cq#17=ENOMEM,once": repeats this run; empty if nothing
                          ///< was injected
 };
 
-/// What a sweep saw.
+/// The result of a sweep.
 struct sweep_report {
-  std::vector<verb> calls;  ///< the calls of the undisturbed run, in order: what was swept
-  std::size_t runs = 0;     ///< runs in all, the undisturbed one included
-  bool replayed = false;    ///< only the one run that was asked for
+  std::vector<verb> calls;  ///< the calls of the run without faults, in order
+  std::size_t runs = 0;     ///< all runs, with the one without faults
+  bool replayed = false;    ///< only the requested run was made
   std::vector<sweep_failure> failures;
 
-  /// Every run was clean: the body told of the injected error, nothing was left alive but what an
-  /// injected failure kept, and nothing was found.
+  /// Every run was clean: the body reported the injected error, no object was left alive except
+  /// those that an injected failure kept, and there was no finding.
   [[nodiscard]] bool clean() const noexcept { return failures.empty() && (runs > 1 || replayed); }
   /// How often each verb was swept, then each failure, in lines.
   [[nodiscard]] std::string text() const;
-  /// The same for programs, one JSON object a line: {"type":"summary",...}, then
-  /// {"type":"verb",...} for each verb, then {"type":"failure",...} for each failure.
+  /// The same as JSON, one object in a line: {"type":"summary",...}, then {"type":"verb",...} for
+  /// each verb, then {"type":"failure",...} for each failure.
   [[nodiscard]] std::string json_lines() const;
 };
 
 namespace detail {
 
-/// What a body said when it was done.
+/// The outcome of a body.
 struct body_outcome {
   bool failed = false;
-  std::optional<error> told{};  ///< where it said which call failed, and how
-  int code = 0;                 ///< where it said the errno only
+  std::optional<error> told{};  ///< if it returned which call failed, and how
+  int code = 0;                 ///< if it returned the errno only
 };
 
 template <class Body>
@@ -85,18 +85,18 @@ template <class Body>
 
 }  // namespace detail
 
-/// Runs `body` without faults, then once per call that it made with that call failing, with each
-/// errno that the call can really give, once and persistently. Each run has a session of its own.
-/// Of the data path, the calls that post requests are swept where `posts` says so; those that poll
-/// are not: nobody knows how often they are made.
+/// Runs `body` without faults, then once for each call that it made with that call failing, with
+/// each errno that the call can really return, once and persistently. Each run has a session of its
+/// own. In the data path, calls that post requests are swept if `posts` is set; calls that poll are
+/// not, since their number varies from run to run.
 ///
-/// The body must not keep anything. It says what became of it as it likes: by a result (anything
-/// with has_value() and error()), which must name the call that failed; by an int, 0 or an errno of
-/// either sign, or -1; by a bool; by nothing. Or it throws: ibvxx::exception, another
-/// std::system_error, of which the errno counts, or std::bad_alloc for a failed allocation. What it
-/// does not say is not checked.
+/// The body must not keep anything. It reports its outcome in one of these ways: a result (any type
+/// with has_value() and error()), which must name the call that failed; an int, 0 or an errno of
+/// either sign, or -1; a bool; nothing. Or it throws: ibvxx::exception, another std::system_error,
+/// whose errno is checked, or std::bad_alloc for a failed allocation. What it does not report is
+/// not checked.
 ///
-/// Throws std::logic_error for options that make no sense, and where a session could not be made.
+/// Throws std::logic_error for options that are not valid, and if a session could not be created.
 template <class Body>
 [[nodiscard]] sweep_report sweep(Body&& body, const sweep_options& options = {}) {
   return detail::sweep_body([&body] { return detail::run_body(body); }, options);
