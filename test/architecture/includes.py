@@ -129,7 +129,7 @@ def check(tree):
                 continue
             target = next((one for one in (shim / name, path.parent / name) if one.exists()), None)
             if target is None:
-                wrong(path, line, f'there is no src/shim/{name}')
+                wrong(path, line, f'src/shim has no {name}')
                 continue
             graph.setdefault(path, []).append((line, target.resolve()))
             other = target.resolve().relative_to(shim.resolve()).parts[0]
