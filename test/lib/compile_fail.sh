@@ -4,12 +4,13 @@
 # Checks that what test/compile_fail/*.cpp show does not compile, for the reason that the file's second line gives as a
 # pattern, and that the corrected version (-DRIGHT) does. Prints what failed, then "N passed, N failed".
 set -u
+warnings=${IBVXX_WARNINGS:?has the warnings: run meson test --suite compile-fail}
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 tree=${here%/*/*}
 logs=$1
 rm -rf "$logs"
 mkdir -p "$logs"
-flags="-std=c++20 ${IBVXX_WARNINGS-} -Werror -fsyntax-only -I $tree/include $(
+flags="-std=c++20 $warnings -Werror -fsyntax-only -I $tree/include $(
     pkg-config --cflags libibverbs | sed 's/-I/-isystem /g'
 )"
 export flags logs

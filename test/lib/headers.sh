@@ -1,11 +1,12 @@
 #!/bin/sh
 # usage: headers.sh LOG_DIR [all]
 #
-# Compiles every header alone, with the warnings in $IBVXX_HEADER_WARNINGS and, by GCC, $IBVXX_GCC_WARNINGS (meson.build): with the default compiler in C++20, and in
-# C++23 without exceptions and RTTI; where there is clang, with that too. "all" takes every combination of the compilers,
-# or of those named in $IBVXX_COMPILERS, with both standards, with and without exceptions and RTTI. Prints what failed,
-# then "N passed, N failed".
+# Compiles every header alone, with the warnings in $IBVXX_HEADER_WARNINGS and, by GCC, $IBVXX_GCC_WARNINGS (meson.build
+# sets both): with the default compiler in C++20, and in C++23 without exceptions and RTTI; where there is clang, with that
+# too. "all" takes every combination of the compilers, or of those named in $IBVXX_COMPILERS, with both standards, with and
+# without exceptions and RTTI. Prints what failed, then "N passed, N failed".
 set -u
+warnings=${IBVXX_HEADER_WARNINGS:?has the warnings: run meson test --suite headers}
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 include=${here%/*/*}/include
 logs=$1
@@ -54,7 +55,7 @@ compile='
         mv "$log" "$log.failed"
     fi'
 
-flags="${IBVXX_HEADER_WARNINGS-} -Werror $(
+flags="$warnings -Werror $(
     pkg-config --cflags libibverbs fmt | sed 's/-I/-isystem /g'
 )"
 export include logs flags

@@ -15,7 +15,7 @@ function number(text) {
 function finish(    bad) {
     if (name == "") return
     bad = f
-    if (result == "exit status 77" && !summary) s = 1
+    if (result == "exit status 77" && p == 0 && f == 0) s = s ? s : 1
     else if (result != "exit status 0" && f == 0) bad = 1
     else if (result == "exit status 0" && (f != 0 || empty)) bad = f ? f : 1
     else if (!summary) p = 1
@@ -31,7 +31,8 @@ function finish(    bad) {
 BEGIN { passed = failed = skipped = 0 }
 /^test: +/ {
     finish()
-    name = $2
+    name = $0
+    sub(/^test: +/, "", name)
     result = output = ""
     p = f = s = summary = empty = 0
     next
