@@ -7,7 +7,8 @@ Reads the includes of src/shim and include/ibvxx, and checks the rules of docs/i
   objects to its context;
 - the shim never includes the context, and the toolkit never the shim;
 - no headers include each other in a circle;
-- a header of the shim has the source of its name: what it declares without a body is defined there.
+- a header of the shim has the source of its name: what it declares without a body is defined there;
+- functions in unnamed namespaces of different files of the shim have different names.
 
 Prints what is wrong as FILE:LINE: ..., then "N passed, N failed", one test a file.
 """
@@ -90,6 +91,29 @@ def defines(source, owner, name):
     return re.search(prefix + re.escape(name) + r'\s*\([^;{}]*\)[^;{}]*(\{|:\s)', source) is not None
 
 
+def local_functions(text):
+    """Functions in unnamed namespaces: (line, name)."""
+    code = code_of(text)
+    scopes = []
+    start = 0
+    for at, char in enumerate(code):
+        if char not in '{};':
+            continue
+        words = re.sub(r'\[\[.*?\]\]', '', code[start:at], flags=re.DOTALL).strip()
+        if char == '{':
+            if re.match(r'namespace\b', words):
+                scopes.append(words)
+            else:
+                found = re.search(r'(\w+)\s*\(', words)
+                if found and scopes[-1:] == ['namespace'] and not re.match(r'(struct|class|union|enum)\b', words) \
+                        and not re.match(r'[^(]*=', words):
+                    yield code.count('\n', 0, start + len(code[start:at]) - len(code[start:at].lstrip())) + 1, found.group(1)
+                scopes.append('body')
+        elif char == '}' and scopes:
+            scopes.pop()
+        start = at + 1
+
+
 def circles(graph):
     """Each circle once, as a list of files."""
     state, found = {}, []
@@ -148,6 +172,15 @@ def check(tree):
                 full = f'{owner}::{name}' if owner else name
                 wrong(path, line, f'declares {full}, which {source.relative_to(tree)} does not define'
                       if source.exists() else f'declares {full}, and there is no {source.relative_to(tree)}')
+
+    # Unity builds compile several files as one, where two such functions would meet.
+    local = {}
+    for path in rooms:
+        if path.suffix == '.cpp':
+            for line, name in local_functions(path.read_text()):
+                other = local.setdefault(name, path)
+                if other != path:
+                    wrong(path, line, f'{name} in an unnamed namespace is one of {other.relative_to(tree)}, too')
 
     for path in headers:
         own = str(path.relative_to(include))

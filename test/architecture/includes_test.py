@@ -79,6 +79,13 @@ class Rules(unittest.TestCase):
                            'src/shim/core/a.cpp': 'a::~a() {}\nint a::value(int x) const noexcept {\n}\n'})
         self.assert_wrong({'src/shim/core/a.hpp': header, 'src/shim/core/a.cpp': 'a::~a() {}\n'}, 'declares a::value')
 
+    def test_two_local_functions_of_one_name(self):
+        one = 'namespace a {\nnamespace {\n\n[[nodiscard]] int f(int x) {\n  if (g(x)) return 1;\n}\n\n}  // namespace\nvoid h() {\n}\n}\n'
+        self.assert_right({'src/shim/core/a.cpp': one, 'src/shim/core/b.cpp': one.replace('f(', 'k(')})
+        self.assert_right({'src/shim/core/a.cpp': one + one})
+        self.assert_wrong({'src/shim/core/a.cpp': one, 'src/shim/device/b.cpp': one},
+                          'src/shim/device/b.cpp:4: f in an unnamed namespace is one of src/shim/core/a.cpp, too')
+
     def test_a_header_that_is_complete_needs_no_source(self):
         self.assert_right({'src/shim/core/a.hpp': 'template <class T>\nint f(T);\ninline int g(int x) { return f(x); }\n'
                                                   'struct s {\n  int a = f(1);\n  void (*h)(int) = nullptr;\n};\n'})

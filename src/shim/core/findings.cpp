@@ -53,7 +53,7 @@ constexpr words dictionary[] = {
 };
 static_assert(std::size(dictionary) == finding_kind_count);
 
-[[nodiscard]] const words* look_up(finding_kind kind) noexcept {
+[[nodiscard]] const words* words_for(finding_kind kind) noexcept {
   const auto i = static_cast<std::size_t>(kind);
   return i < finding_kind_count ? &dictionary[i] : nullptr;
 }
@@ -61,12 +61,12 @@ static_assert(std::size(dictionary) == finding_kind_count);
 }  // namespace
 
 const char* name(finding_kind kind) noexcept {
-  const words* found = look_up(kind);
+  const words* found = words_for(kind);
   return found ? found->name : "?";
 }
 
 const char* advice(finding_kind kind) noexcept {
-  const words* found = look_up(kind);
+  const words* found = words_for(kind);
   return found ? found->advice : "?";
 }
 

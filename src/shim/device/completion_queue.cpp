@@ -17,8 +17,8 @@ namespace ibvxx::shim {
 namespace {
 
 /// What both creations check (create_cq of the kernel and of rxe; measured).
-[[nodiscard]] int check_sizes(const sim_context& owner, std::uint32_t cqe,
-                              std::uint32_t vector) noexcept {
+[[nodiscard]] int check_cq_sizes(const sim_context& owner, std::uint32_t cqe,
+                                 std::uint32_t vector) noexcept {
   if (cqe < 1 || cqe > static_cast<std::uint32_t>(owner.limits().max_cqe)) return EINVAL;
   if (vector >= static_cast<std::uint32_t>(owner.verbs.context.num_comp_vectors)) return EINVAL;
   if (is_full(*owner.device, object_kind::cq, owner.limits().max_cq))
@@ -26,10 +26,9 @@ namespace {
   return 0;
 }
 
-[[nodiscard]] std::shared_ptr<sim_cq> make_queue(const call& c, sim_context& owner,
-                                                 std::uint32_t cqe, std::uint32_t vector,
-                                                 void* cq_context, ibv_comp_channel* channel,
-                                                 sim_comp_channel* events) {
+[[nodiscard]] std::shared_ptr<sim_cq> make_cq(const call& c, sim_context& owner, std::uint32_t cqe,
+                                              std::uint32_t vector, void* cq_context,
+                                              ibv_comp_channel* channel, sim_comp_channel* events) {
   auto made = std::make_shared<sim_cq>();
   made->context = &owner;
   made->verbs.context = &owner.verbs.context;
@@ -104,11 +103,11 @@ ibv_cq* create_cq(call& c, ibv_context* context, int cqe, void* cq_context,
   // The kernel looks the descriptor up among those of this context (measured).
   if (events && events->context != owner) return c.refuse_pointer(EBADF);
   if (cqe < 1 || comp_vector < 0) return c.refuse_pointer();
-  if (const int code = check_sizes(*owner, static_cast<std::uint32_t>(cqe),
-                                   static_cast<std::uint32_t>(comp_vector)))
+  if (const int code = check_cq_sizes(*owner, static_cast<std::uint32_t>(cqe),
+                                      static_cast<std::uint32_t>(comp_vector)))
     return c.refuse_pointer(code);
-  auto made = make_queue(c, *owner, static_cast<std::uint32_t>(cqe),
-                         static_cast<std::uint32_t>(comp_vector), cq_context, channel, events);
+  auto made = make_cq(c, *owner, static_cast<std::uint32_t>(cqe),
+                      static_cast<std::uint32_t>(comp_vector), cq_context, channel, events);
   record_object(c, made, &made->verbs, *owner->device,
                 {c.record_of(context), c.record_of(channel)});
   return &made->verbs;
@@ -163,10 +162,10 @@ ibv_cq_ex* create_cq_ex(call& c, ibv_context* context, ibv_cq_init_attr_ex* attr
   if ((flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0 &&
       !owner->behaviour().cq_ignores_overrun_on_request)
     return c.refuse_pointer(EOPNOTSUPP);
-  if (const int code = check_sizes(*owner, attributes->cqe, attributes->comp_vector))
+  if (const int code = check_cq_sizes(*owner, attributes->cqe, attributes->comp_vector))
     return c.refuse_pointer(code);
-  auto made = make_queue(c, *owner, attributes->cqe, attributes->comp_vector,
-                         attributes->cq_context, channel, events);
+  auto made = make_cq(c, *owner, attributes->cqe, attributes->comp_vector, attributes->cq_context,
+                      channel, events);
   made->is_extended = true;
   made->ignores_overrun = (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
   made->single_threaded = (flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;

@@ -10,7 +10,7 @@
 namespace ibvxx::shim {
 namespace {
 
-[[noreturn]] void refuse(const std::string& device, const std::string& why) {
+[[noreturn]] void refuse_description(const std::string& device, const std::string& why) {
   throw std::invalid_argument("shim: simulated device '" + device + "': " + why);
 }
 
@@ -18,34 +18,36 @@ void validate_port(const device_description& device, std::size_t number) {
   const port_description& port = device.ports[number - 1];
   const std::string prefix = "port " + std::to_string(number) + ": ";
   if (port.state < IBV_PORT_NOP || port.state > IBV_PORT_ACTIVE_DEFER)
-    refuse(device.name, prefix + "state is no ibv_port_state");
+    refuse_description(device.name, prefix + "state is no ibv_port_state");
   if (port.max_mtu < IBV_MTU_256 || port.max_mtu > IBV_MTU_4096)
-    refuse(device.name, prefix + "max_mtu is no ibv_mtu");
+    refuse_description(device.name, prefix + "max_mtu is no ibv_mtu");
   if (port.active_mtu < IBV_MTU_256 || port.active_mtu > port.max_mtu)
-    refuse(device.name, prefix + "active_mtu is outside IBV_MTU_256..max_mtu");
+    refuse_description(device.name, prefix + "active_mtu is outside IBV_MTU_256..max_mtu");
   if (port.link_layer != IBV_LINK_LAYER_ETHERNET && port.link_layer != IBV_LINK_LAYER_INFINIBAND)
-    refuse(device.name, prefix + "link_layer is neither Ethernet nor InfiniBand");
+    refuse_description(device.name, prefix + "link_layer is neither Ethernet nor InfiniBand");
   // None at all, as ports of mlx5's representors have it.
   if (port.gid_table_size < 0 || port.gid_table_size > 1024)
-    refuse(device.name, prefix + "gid_table_size is outside 0..1024");
+    refuse_description(device.name, prefix + "gid_table_size is outside 0..1024");
   if (port.gids.size() > static_cast<std::size_t>(port.gid_table_size))
-    refuse(device.name, prefix + std::to_string(port.gids.size()) +
-                            " gids do not fit gid_table_size " +
-                            std::to_string(port.gid_table_size));
+    refuse_description(device.name, prefix + std::to_string(port.gids.size()) +
+                                        " gids do not fit gid_table_size " +
+                                        std::to_string(port.gid_table_size));
 }
 
 void validate(const device_description& device) {
-  if (device.name.empty()) refuse(device.name, "name is empty");
+  if (device.name.empty()) refuse_description(device.name, "name is empty");
   if (device.name.size() >= IBV_SYSFS_NAME_MAX)
-    refuse(device.name, "name has more than 63 characters");
+    refuse_description(device.name, "name has more than 63 characters");
   if (device.ports.empty() || device.ports.size() > 255)
-    refuse(device.name, "the number of ports is outside 1..255");
-  if (device.completion_vectors < 1) refuse(device.name, "completion_vectors is below 1");
-  if (device.limits.max_cqe < 1) refuse(device.name, "limits.max_cqe is below 1");
-  if (device.limits.max_cq < 1) refuse(device.name, "limits.max_cq is below 1");
-  if (device.max_inline_data > 4096) refuse(device.name, "max_inline_data is above 4096");
+    refuse_description(device.name, "the number of ports is outside 1..255");
+  if (device.completion_vectors < 1)
+    refuse_description(device.name, "completion_vectors is below 1");
+  if (device.limits.max_cqe < 1) refuse_description(device.name, "limits.max_cqe is below 1");
+  if (device.limits.max_cq < 1) refuse_description(device.name, "limits.max_cq is below 1");
+  if (device.max_inline_data > 4096)
+    refuse_description(device.name, "max_inline_data is above 4096");
   if (device.max_dm_size > std::uint64_t{1} << 32)
-    refuse(device.name, "max_dm_size is above 4 GiB");
+    refuse_description(device.name, "max_dm_size is above 4 GiB");
   for (std::size_t number = 1; number <= device.ports.size(); ++number)
     validate_port(device, number);
 }

@@ -26,7 +26,7 @@ struct open_iteration {
 thread_local open_iteration own_iteration;
 
 /// Takes the next completion out, and frees the send slots that it gives back.
-[[nodiscard]] bool take(sim_cq& queue, completion& out) noexcept {
+[[nodiscard]] bool take_completion(sim_cq& queue, completion& out) noexcept {
   if (queue.entries.empty()) return false;
   out = queue.entries.front();
   queue.entries.pop();
@@ -187,7 +187,7 @@ int poll_cq(call& c, ibv_cq* cq, int room, ibv_wc* out) {
   if (!have_to_itself(c, *queue)) return -1;
   int taken = 0;
   completion one;
-  for (; taken < room && take(*queue, one); ++taken) out[taken] = one.wc;
+  for (; taken < room && take_completion(*queue, one); ++taken) out[taken] = one.wc;
   return taken;
 }
 
@@ -195,7 +195,8 @@ int start_poll(call& c, ibv_cq_ex* cq, ibv_poll_cq_attr*) {
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing()) return c.refuse_code();
   if (!have_to_itself(c, *queue)) return EDEADLK;
-  if (!take(*queue, queue->current)) return call::from_kernel(ENOENT);  // errno too (measured)
+  if (!take_completion(*queue, queue->current))
+    return call::from_kernel(ENOENT);  // errno too (measured)
   queue->iterating = true;
   queue->iterator = std::this_thread::get_id();
   own_iteration = {cq, queue, engine::generation()};
@@ -206,7 +207,8 @@ int start_poll(call& c, ibv_cq_ex* cq, ibv_poll_cq_attr*) {
 int next_poll(call& c, ibv_cq_ex* cq) {
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing() || !iterates(c, *queue)) return c.refuse_code();
-  if (!take(*queue, queue->current)) return call::from_kernel(ENOENT);  // errno too (measured)
+  if (!take_completion(*queue, queue->current))
+    return call::from_kernel(ENOENT);  // errno too (measured)
   show(*queue);
   return 0;
 }

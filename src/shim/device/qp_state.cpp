@@ -74,7 +74,7 @@ namespace {
 }
 
 /// rxe_qp_from_attr (measured): the numbers of reads and atomics are rounded up to powers of two.
-void change(sim_qp& qp, const ibv_qp_attr& a, int mask) noexcept {
+void apply_attributes(sim_qp& qp, const ibv_qp_attr& a, int mask) noexcept {
   ibv_qp_attr& now = qp.attr;
   const auto has = [mask](int bit) noexcept { return (mask & bit) != 0; };
   const auto rounded = [](std::uint8_t n) noexcept {
@@ -156,7 +156,7 @@ int modify_qp(call& c, ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   if ((mask & ~known) != 0) return EOPNOTSUPP;
   mask = seen_by_kernel(qp->qp_type, mask);
   if (const int code = check_change(changed, *attributes, mask)) return call::from_kernel(code);
-  change(changed, *attributes, mask);
+  apply_attributes(changed, *attributes, mask);
   if ((mask & IBV_QP_STATE) != 0) {
     qp->state = attributes->qp_state;
     enter(c.state(), changed, attributes->qp_state);

@@ -54,7 +54,7 @@ struct wanted {
 }
 
 /// rxe_qp_chk_cap (measured): a queue pair with an SRQ has no receive queue of its own to check.
-[[nodiscard]] int check_sizes(const sim_context& context, const wanted& w) noexcept {
+[[nodiscard]] int check_qp_sizes(const sim_context& context, const wanted& w) noexcept {
   const ibv_device_attr& limits = context.limits();
   const auto above = [](std::uint32_t asked, int limit) noexcept {
     return asked > static_cast<std::uint32_t>(std::max(limit, 0));
@@ -84,7 +84,7 @@ void give_sizes(sim_qp& qp, const wanted& w) noexcept {
 
 /// Looks up an optional object; false when it was given and is none.
 template <class Sim, class Handle>
-[[nodiscard]] bool look_up(call& c, Handle* handle, Sim*& found) noexcept {
+[[nodiscard]] bool look_up_optional(call& c, Handle* handle, Sim*& found) noexcept {
   found = handle ? c.use<Sim>(handle) : nullptr;
   return found || !handle;
 }
@@ -96,8 +96,9 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   sim_rwq_ind_table* table = nullptr;
   sim_cq *send_cq = nullptr, *recv_cq = nullptr;
   sim_srq* srq = nullptr;
-  if (!look_up(c, w.pd, pd) || !look_up(c, w.xrcd, xrcd) || !look_up(c, w.table, table) ||
-      !look_up(c, w.send_cq, send_cq) || !look_up(c, w.recv_cq, recv_cq) || !look_up(c, w.srq, srq))
+  if (!look_up_optional(c, w.pd, pd) || !look_up_optional(c, w.xrcd, xrcd) ||
+      !look_up_optional(c, w.table, table) || !look_up_optional(c, w.send_cq, send_cq) ||
+      !look_up_optional(c, w.recv_cq, recv_cq) || !look_up_optional(c, w.srq, srq))
     return c.refuse_pointer();
   const bool receiver = w.type == IBV_QPT_XRC_RECV;
   const bool lacks_send = !receiver && !send_cq && !table;
@@ -107,7 +108,7 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
     static_cast<void>(c.given(nullptr, lacks_send ? "send_cq" : "recv_cq"));
     return c.refuse_pointer();
   }
-  if (const int code = check_sizes(context, w)) return c.refuse_pointer(code);
+  if (const int code = check_qp_sizes(context, w)) return c.refuse_pointer(code);
   sim_device& device = *context.device;
   if (is_full(device, object_kind::qp, context.limits().max_qp))
     return c.refuse_pointer(context.behaviour().too_many_objects);

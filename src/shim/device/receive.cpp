@@ -15,7 +15,7 @@ namespace ibvxx::shim {
 namespace {
 
 /// rxe_srq_chk_init (measured): nothing of 0 requests, nothing above the limits.
-[[nodiscard]] int check_sizes(const sim_context& context, const ibv_srq_attr& asked) noexcept {
+[[nodiscard]] int check_srq_sizes(const sim_context& context, const ibv_srq_attr& asked) noexcept {
   const ibv_device_attr& limits = context.limits();
   if (asked.max_wr == 0 || asked.max_wr > static_cast<std::uint32_t>(limits.max_srq_wr) ||
       asked.max_sge > static_cast<std::uint32_t>(limits.max_srq_sge))
@@ -25,8 +25,8 @@ namespace {
   return 0;
 }
 
-[[nodiscard]] std::shared_ptr<sim_srq> make_queue(const call& c, const sim_pd& pd, ibv_pd* handle,
-                                                  ibv_srq_attr& asked, void* srq_context) {
+[[nodiscard]] std::shared_ptr<sim_srq> make_srq(const call& c, const sim_pd& pd, ibv_pd* handle,
+                                                ibv_srq_attr& asked, void* srq_context) {
   if (asked.max_sge == 0) asked.max_sge = 1;  // the caller gets it back (measured)
   auto made = std::make_shared<sim_srq>();
   made->context = pd.context;
@@ -73,8 +73,8 @@ ibv_srq* create_srq_ex(call& c, ibv_context* context, ibv_srq_init_attr_ex* a) {
       !(has(IBV_SRQ_INIT_ATTR_TM) && a->tm_cap.max_num_tags != 0 && a->tm_cap.max_ops != 0))
     return c.refuse_pointer();
   if (!pd) return c.refuse_pointer();
-  if (const int code = check_sizes(*owner, a->attr)) return c.refuse_pointer(code);
-  auto made = make_queue(c, *pd, a->pd, a->attr, a->srq_context);
+  if (const int code = check_srq_sizes(*owner, a->attr)) return c.refuse_pointer(code);
+  auto made = make_srq(c, *pd, a->pd, a->attr, a->srq_context);
   made->type = type;
   made->cq = cq;
   made->xrc_domain = xrcd ? xrcd->domain : nullptr;
@@ -125,9 +125,9 @@ int post_srq_ops(call& c, ibv_srq* srq, ibv_ops_wr* list, ibv_ops_wr** bad) {
 ibv_srq* create_srq(call& c, ibv_pd* pd, ibv_srq_init_attr* attributes) {
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing() || !c.given(attributes, "srq_init_attr")) return c.refuse_pointer();
-  if (const int code = check_sizes(*owner->context, attributes->attr))
+  if (const int code = check_srq_sizes(*owner->context, attributes->attr))
     return c.refuse_pointer(code);
-  auto made = make_queue(c, *owner, pd, attributes->attr, attributes->srq_context);
+  auto made = make_srq(c, *owner, pd, attributes->attr, attributes->srq_context);
   record_object(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)}).thread_scope =
       owner->thread_scope;
   return &made->verbs;

@@ -162,7 +162,7 @@ void install_atomic_write(Extended& qp) noexcept {
 
 /// Looks objects up, which takes the lock for a moment. Not a verb of its own: the batch is.
 template <class Sim>
-[[nodiscard]] Sim* look_up(const void* handle) noexcept {
+[[nodiscard]] Sim* look_up_object(const void* handle) noexcept {
   call c(verb::wr_start, call::part::uncounted);
   return c.use<Sim>(handle);
 }
@@ -175,9 +175,9 @@ template <class Sim>
 }
 
 void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind_info* info) {
-  auto* window = look_up<sim_mw>(mw);
+  auto* window = look_up_object<sim_mw>(mw);
   const bool known = given(info, "bind_info");
-  auto* region = known && info->mr ? look_up<sim_mr>(info->mr) : nullptr;
+  auto* region = known && info->mr ? look_up_object<sim_mr>(info->mr) : nullptr;
   send_request* request = begin(qp, IBV_WR_BIND_MW);
   if (!request) return;
   if (!window || !known || (info->mr && !region)) return spoil(*own_batch.qp, EINVAL);
@@ -191,7 +191,7 @@ void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind
 }
 
 void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, std::uint32_t remote_qp, std::uint32_t qkey) {
-  auto* address = look_up<sim_ah>(ah);
+  auto* address = look_up_object<sim_ah>(ah);
   const subject one = latest(qp);
   if (!one) return;
   if (!address) return spoil(*one.qp, EINVAL);

@@ -22,7 +22,7 @@
 namespace ibvxx::shim {
 namespace {
 
-[[nodiscard]] sim_device& find_device(session_state& state, const std::string& name) {
+[[nodiscard]] sim_device& device_named(session_state& state, const std::string& name) {
   if (sim_device* found = device_called(state, name)) return *found;
   throw std::logic_error("shim: there is no simulated device '" + name + "'");
 }
@@ -155,7 +155,7 @@ std::vector<finding> session::finish() {
 void session::set_port_state(const std::string& device, int port, ibv_port_state state) {
   const engine::suppress_interception quiet;
   const auto seen = engine::lock_session();
-  sim_device& changed = find_device(seen.state, device);
+  sim_device& changed = device_named(seen.state, device);
   ibv_port_state& current = find_port(changed, port).state;
   const bool was_active = std::exchange(current, state) == IBV_PORT_ACTIVE;
   if (was_active != (state == IBV_PORT_ACTIVE))
@@ -167,7 +167,7 @@ void session::set_port_state(const std::string& device, int port, ibv_port_state
 void session::set_gid(const std::string& device, int port, int index, const gid_slot& slot) {
   const engine::suppress_interception quiet;
   const auto seen = engine::lock_session();
-  sim_device& changed = find_device(seen.state, device);
+  sim_device& changed = device_named(seen.state, device);
   port_description& described = find_port(changed, port);
   if (index < 0 || index >= described.gid_table_size)
     throw std::logic_error("shim: GID index " + std::to_string(index) + " is outside 0.." +
@@ -182,7 +182,7 @@ void session::set_gid(const std::string& device, int port, int index, const gid_
 void session::raise(const std::string& device, ibv_event_type type, int port) {
   const engine::suppress_interception quiet;
   const auto seen = engine::lock_session();
-  sim_device& where = find_device(seen.state, device);
+  sim_device& where = device_named(seen.state, device);
   switch (type) {
     case IBV_EVENT_PORT_ACTIVE:
     case IBV_EVENT_PORT_ERR:
@@ -202,7 +202,7 @@ void session::raise(const std::string& device, ibv_event_type type, int port) {
 void session::raise(const std::string& device, ibv_event_type type) {
   const engine::suppress_interception quiet;
   const auto seen = engine::lock_session();
-  sim_device& where = find_device(seen.state, device);
+  sim_device& where = device_named(seen.state, device);
   if (type != IBV_EVENT_DEVICE_FATAL) refuse_event(type, "device's: a port's wants the port");
   ibv_async_event event{};
   event.event_type = type;
@@ -277,7 +277,7 @@ void session::raise_spurious_event(ibv_cq* cq) {
 void session::unplug(const std::string& device) {
   const engine::suppress_interception quiet;
   const auto seen = engine::lock_session();
-  sim_device& gone = find_device(seen.state, device);
+  sim_device& gone = device_named(seen.state, device);
   if (gone.lost) throw std::logic_error("shim: device '" + device + "' was unplugged already");
   remove_device(seen.state, gone);
   retry_waiting(seen.state);

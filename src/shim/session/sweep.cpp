@@ -20,7 +20,7 @@ namespace {
 // Failures that destructors handed over in the run under way; the handler is a plain function.
 std::vector<error>* handed_over = nullptr;
 
-void keep(const error& e) noexcept {
+void keep_teardown_error(const error& e) noexcept {
   const engine::suppress_interception quiet;
   handed_over->push_back(e);
 }
@@ -45,7 +45,7 @@ struct run {
   fresh->traces_posts = options.posts;
   for (const fault_rule& rule : rules) fresh->plan.add(rule);
   handed_over = &one.teardown;
-  const teardown_handler before = set_teardown_handler(&keep);
+  const teardown_handler before = set_teardown_handler(&keep_teardown_error);
   engine::begin(std::move(fresh));
   try {
     one.outcome = body();

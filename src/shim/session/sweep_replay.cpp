@@ -10,7 +10,7 @@
 namespace ibvxx::shim {
 namespace {
 
-[[noreturn]] void refuse(std::string_view part, const char* why) {
+[[noreturn]] void refuse_replay(std::string_view part, const char* why) {
   throw std::logic_error("shim: replay \"" + std::string(part) + "\" " + why +
                          "; it looks like \"ibv_create_cq#17=ENOMEM,once\"");
 }
@@ -20,7 +20,7 @@ namespace {
     const auto one = static_cast<verb>(v);
     if (called == name(one) && !row_of(one).errnos.empty()) return one;
   }
-  refuse(part, "names no verb that a sweep fails");
+  refuse_replay(part, "names no verb that a sweep fails");
 }
 
 /// A number that stands by itself; 0 where there is none.
@@ -35,7 +35,7 @@ namespace {
   for (int code = 1; code < beyond; ++code)
     if (const char* known = errno_name(code); known && called == known) return code;
   const std::uint64_t code = number(called);
-  if (code == 0 || code >= beyond) refuse(part, "names no errno");
+  if (code == 0 || code >= beyond) refuse_replay(part, "names no errno");
   return static_cast<int>(code);
 }
 
@@ -43,15 +43,17 @@ namespace {
   const std::size_t hash = part.find('#');
   const std::size_t equals = part.find('=', hash == part.npos ? 0 : hash);
   const std::size_t comma = part.find(',', equals == part.npos ? 0 : equals);
-  if (hash == part.npos || equals == part.npos || comma == part.npos) refuse(part, "lacks a part");
+  if (hash == part.npos || equals == part.npos || comma == part.npos)
+    refuse_replay(part, "lacks a part");
   fault_rule rule;
   rule.fails = true;
   rule.call = verb_called(part.substr(0, hash), part);
   rule.index = number(part.substr(hash + 1, equals - hash - 1));
-  if (rule.index == 0) refuse(part, "has no number of a call, which count from 1");
+  if (rule.index == 0) refuse_replay(part, "has no number of a call, which count from 1");
   rule.code = errno_called(part.substr(equals + 1, comma - equals - 1), part);
   const std::string_view times = part.substr(comma + 1);
-  if (times != "once" && times != "always") refuse(part, "ends with neither once nor always");
+  if (times != "once" && times != "always")
+    refuse_replay(part, "ends with neither once nor always");
   rule.times = times == "once" ? 1 : UINT64_MAX;
   return rule;
 }

@@ -28,7 +28,7 @@ namespace {
 }
 
 /// Refuses a request. UC drops it and continues; the others enter ERR (measured).
-response refuse(session_state& state, sim_qp& qp, ibv_wc_status refusal) {
+response refuse_request(session_state& state, sim_qp& qp, ibv_wc_status refusal) {
   if (qp.verbs.qp_type == IBV_QPT_UC) return {};
   enter_error(state, qp);
   if (qp.context->behaviour().raises_responder_errors)
@@ -38,7 +38,7 @@ response refuse(session_state& state, sim_qp& qp, ibv_wc_status refusal) {
 }
 
 /// 8 bytes at once, atomic for every process of the machine. Returns what they were before.
-[[nodiscard]] std::uint64_t change(const message& m, const segment& remote) noexcept {
+[[nodiscard]] std::uint64_t carry_out_atomic(const message& m, const segment& remote) noexcept {
   if (!remote.bytes) return 0;
   // The address is a multiple of 8, which the poster or respond() has checked. The compiler's own
   // functions, since libc++ has std::atomic_ref only from 19 on.
@@ -121,11 +121,11 @@ response carry_out(session_state& state, sim_qp& qp, const message& m) {
   }
   const unsigned access = needed_access(m.opcode);
   if (access != 0 && (qp.attr.qp_access_flags & access) == 0)
-    return refuse(state, qp, IBV_WC_REM_INV_REQ_ERR);
+    return refuse_request(state, qp, IBV_WC_REM_INV_REQ_ERR);
   const bool atomic = is_atomic(m.opcode);
   if (is_answered_with_data(m.opcode) && qp.attr.max_dest_rd_atomic == 0)
-    return refuse(state, qp, IBV_WC_REM_INV_REQ_ERR);
-  if (atomic && m.remote_address % 8 != 0) return refuse(state, qp, IBV_WC_REM_INV_REQ_ERR);
+    return refuse_request(state, qp, IBV_WC_REM_INV_REQ_ERR);
+  if (atomic && m.remote_address % 8 != 0) return refuse_request(state, qp, IBV_WC_REM_INV_REQ_ERR);
   // A send takes its receive with the first packet, a write with immediate with the last.
   const bool takes = takes_a_receive(m.opcode);
   const bool takes_first = takes && (m.packets == 1 || !is_write(m.opcode));
@@ -133,7 +133,7 @@ response carry_out(session_state& state, sim_qp& qp, const message& m) {
   if (takes_first && !ready) return {.kind = reply::not_ready};
   const auto refuse_write = [&](ibv_wc_status refusal) {
     if (takes_first && qp.verbs.qp_type != IBV_QPT_UC) fail_receive(state, qp, m, refusal);
-    return refuse(state, qp, refusal);
+    return refuse_request(state, qp, refusal);
   };
   // What moves no byte needs no key (measured).
   segment remote{nullptr, 0};
@@ -144,8 +144,8 @@ response carry_out(session_state& state, sim_qp& qp, const message& m) {
     return refuse_write(IBV_WC_REM_ACCESS_ERR);
   if (is_write(m.opcode) && is_miscut(qp, m)) return refuse_write(IBV_WC_REM_INV_REQ_ERR);
   if (atomic && remote.bytes && reinterpret_cast<std::uintptr_t>(remote.bytes) % 8 != 0)
-    return refuse(state, qp, IBV_WC_REM_INV_REQ_ERR);
-  if (atomic) return {.kind = reply::acknowledged, .original = change(m, remote)};
+    return refuse_request(state, qp, IBV_WC_REM_INV_REQ_ERR);
+  if (atomic) return {.kind = reply::acknowledged, .original = carry_out_atomic(m, remote)};
   if (m.opcode == IBV_WR_RDMA_READ) return {.kind = reply::acknowledged, .data = remote};
   if (is_write(m.opcode)) {
     if (!ready) remote.length = (m.packets - 1) * m.path_mtu;  // all but the last (measured)

@@ -11,7 +11,7 @@ namespace ibvxx::shim {
 namespace {
 
 /// Copies what a request borrows from the program.
-void keep(queued_send& slot, const send_request& request) {
+void copy_request(queued_send& slot, const send_request& request) {
   slot.request = request;
   slot.sges.assign(request.sges, request.sges + request.sge_count);
   slot.inline_data.clear();
@@ -39,16 +39,16 @@ void wait(session_state& state, sim_qp& qp) {
   return qp.state() == IBV_QPS_RTS || (qp.state() == IBV_QPS_SQD && qp.attr.sq_draining != 0);
 }
 
-void take(session_state& state, sim_qp& qp, const send_request& request) {
+void take_request(session_state& state, sim_qp& qp, const send_request& request) {
   if (qp.context->behaviour().slots_free_when_polled) ++qp.slots_in_use;
   switch (qp.state()) {
     case IBV_QPS_RTS:
       if (qp.sends.empty() && execute(state, qp, request) == progress::done) return;
-      keep(qp.sends.append(), request);
+      copy_request(qp.sends.append(), request);
       wait(state, qp);
       return;
     case IBV_QPS_SQD:
-      keep(qp.sends.append(), request);
+      copy_request(qp.sends.append(), request);
       return;
     default:  // ERR and SQE
       complete_send(state, qp, request, IBV_WC_WR_FLUSH_ERR);
@@ -64,10 +64,10 @@ void stop_waiting(session_state& state, sim_qp& qp) {
 
 void submit(session_state& state, sim_qp& qp, const send_request& request) {
   if (state.completions.empty()) [[likely]]
-    return take(state, qp, request);
+    return take_request(state, qp, request);
   send_request ruled = request;
   ruled.rule = state.completions.decide(&qp, false, request.opcode);
-  take(state, qp, ruled);
+  take_request(state, qp, ruled);
 }
 
 bool run_send_queue(session_state& state, sim_qp& qp) {
