@@ -62,6 +62,7 @@ bool can_receive(sim_qp& qp, std::uint32_t srq_number) noexcept {
 
 void fail_receive(session_state& state, sim_qp& qp, const message& arriving, ibv_wc_status status) {
   const receive_queue queue = find_queue(qp, arriving.remote_srq);
+  if (!queue.requests || !queue.cq) return;  // the caller has found a receive there
   completion done{};
   done.wc.wr_id = queue.requests->front().wr_id;
   done.wc.status = status;
