@@ -23,8 +23,7 @@ struct sim_pd {
   ibv_pd verbs{};
   abi_padding padding{};
   sim_context* context = nullptr;
-  const void* domain =
-      this;  // identity in access checks; a parent or imported PD has its original's
+  const void* domain = this;           // identity in access checks: the original PD's
   const void* thread_scope = nullptr;  // a parent domain's thread domain
   bool imported = false;
 };

@@ -150,7 +150,7 @@ int modify_qp(call& c, ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   auto* handle = c.use<sim_qp>(qp);
   if (!handle || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   sim_qp& changed = *handle->original;
-  // libibverbs and rxe accept no other bits (measured); hardware accepts a rate limit.
+  // libibverbs and rxe accept no other bits (measured); hardware also a RAW_PACKET rate.
   int known = 2 * IBV_QP_DEST_QPN - 1;
   if (changed.context->offers().rate_limits) known |= IBV_QP_RATE_LIMIT;
   if ((mask & ~known) != 0) return EOPNOTSUPP;
