@@ -16,13 +16,13 @@ namespace ibvxx::shim {
 
 /// Counts an async event that was read.
 void count_read(const call& c, const ibv_async_event& event) noexcept;
-/// Counts acknowledgements; more than were read is a finding. Returns how many of them had an event
-/// to acknowledge.
+/// Counts acknowledgements, and adds a finding if there are more than events read. Returns the
+/// number of acknowledgements that match an event.
 unsigned acknowledge(call& c, const record& object, event_balance& balance, unsigned events,
                      const char* what);
 
-/// At a destroy: waits until everything that was read is acknowledged, as libibverbs does, but only
-/// until the session's deadline, after which it is a finding.
+/// Called by a destroy: waits until every event that was read is acknowledged. libibverbs waits
+/// without limit; this adds a finding at the session's deadline and returns.
 void wait_for_acks(call& c, const record& object);
 
 }  // namespace ibvxx::shim

@@ -76,7 +76,7 @@ void call::begin_counted() noexcept {
     place = state_->trace.size();
     state_->trace.push_back({index_, verb_, object_, subject, 0});
   }
-  // The real library must not be given what a simulation made.
+  // A simulated object must not reach the real library.
   stale_ = state_->forwards() && !subject && object_ && engine::find_retired(object_);
   if (fault_.action) {
     run_action();
@@ -157,7 +157,7 @@ std::string call::here() const {
 
 void call::refuse_handle(object_kind kind, const void* handle, const record* object,
                          bool ending) noexcept {
-  if (!state_) return;  // after the session's end: written already
+  if (!state_) return;  // no session: the constructor has printed a message
   if (!object) {
     char address[32];
     std::snprintf(address, sizeof address, "%p", handle);
@@ -168,7 +168,7 @@ void call::refuse_handle(object_kind kind, const void* handle, const record* obj
     found(finding_kind::wrong_kind,
           here() + " was given " + object->title + " where a " + name(kind) + " belongs");
   } else if (ending && object->destroyed_but_reported_failure) {
-    destroyed_but_reported_failure_ = true;  // the program retries what reported a failure
+    destroyed_but_reported_failure_ = true;  // the program repeats a failed destroy
   } else {
     found(ending ? finding_kind::double_destroy : finding_kind::use_after_destroy,
           here() + " on " + object->title + ", " + origin(*object) + ", destroyed by call " +
@@ -207,7 +207,7 @@ int call::may_destroy(const void* handle) noexcept {
   // Only a context is destroyed regardless: ibv_close_device returns 0 in every case, and its
   // children dangle.
   if (object.kind == object_kind::context) return 0;
-  // The channel's count is libibverbs' own.
+  // libibverbs itself counts the CQs of a channel, so this EBUSY does not set errno.
   return object.kind == object_kind::comp_channel ? EBUSY : from_kernel(EBUSY);
 }
 
@@ -223,7 +223,7 @@ void call::destroy_regardless(const void* handle) noexcept {
 
 void call::retire(const void* handle) noexcept {
   record& object = *state_->objects.find(handle);
-  if (!object.live) return;  // by another thread, while this one waited
+  if (!object.live) return;  // another thread destroyed it while this one waited
   object.destroyed_but_reported_failure = fault_.fails && fault_.after_effect;
   if (object.kind == object_kind::context && lost(handle))
     state_->objects.retire_tree(object, index_);

@@ -30,17 +30,19 @@ namespace ibvxx::shim {
 class call {
  public:
   call(verb v, const void* object) noexcept;
-  /// Looks at the session without being counted: part of something that is counted elsewhere.
+  /// For a part of a call that is counted elsewhere: takes the lock, counts nothing, and no rule
+  /// matches it.
   enum class part { uncounted };
   call(verb v, part) noexcept;
   call(const call&) = delete;
   call& operator=(const call&) = delete;
   ~call();
 
-  /// A session is in force, and the call is not made from within another one.
+  /// A session is in force, and no other intercepted call makes this one.
   [[nodiscard]] bool is_seen() const noexcept { return state_ != nullptr; }
-  /// The real library answers: no session is in force, or it forwards, or the call is made from
-  /// within another one. Asked in intercept/intercept.hpp, for every verb.
+  /// The call is passed to the real library: no session is in force, the session forwards, or
+  /// another intercepted call makes this one. Never for an object of a session that has ended.
+  /// intercept/intercept.hpp asks this for every verb.
   [[nodiscard]] bool forwarded() const noexcept {
     return state_ ? state_->forwards() && !stale_ : !stale_;
   }
@@ -84,7 +86,7 @@ class call {
     record* object = check(Sim::kind, handle, false);
     return object ? static_cast<Sim*>(object->storage.get()) : nullptr;
   }
-  /// The same for a handle that is about to be destroyed.
+  /// use() for a handle that the call destroys: an object destroyed before is a double destroy.
   template <class Sim>
   [[nodiscard]] Sim* ending(const void* handle) noexcept {
     record* object = check(Sim::kind, handle, true);
@@ -117,8 +119,8 @@ class call {
               std::initializer_list<record*> parents) {
     return add(made, handle, device, std::span(parents.begin(), parents.size()));
   }
-  /// Decides a destroy: 0, or the errno with which the object stays: the injected one, or EBUSY
-  /// while other objects use it.
+  /// Decides a destroy. Returns 0, or the errno of a destroy that leaves the object alive: the
+  /// injected one, or EBUSY while other objects use it.
   [[nodiscard]] int may_destroy(const void* handle) noexcept;
   /// Records that the object was destroyed.
   void retire(const void* handle) noexcept;
@@ -166,10 +168,11 @@ class call {
     errno = refuse_code(otherwise);
     return -1;
   }
-  /// One of these, by the convention in the verb's row. For verbs that return a number.
+  /// The return value by the convention in the verb's row, and errno where that sets it. For verbs
+  /// that return a number.
   [[nodiscard]] int refuse_by_convention() const noexcept;
-  /// What a verb returns whose answer comes from the kernel: the code, which is in errno too where
-  /// it is a failure (measured). Failures that libibverbs or a provider finds leave errno alone.
+  /// The return value of a verb that the kernel answers: the code. A failure sets errno as well
+  /// (measured). Failures that libibverbs or a provider detects leave errno unchanged.
   [[nodiscard]] static int from_kernel(int code) noexcept {
     if (code != 0) errno = code;
     return code;
@@ -189,7 +192,7 @@ class call {
 
  private:
   [[nodiscard]] record* check(object_kind kind, const void* handle, bool ending) noexcept {
-    // Most handles are what the verb is called on, whose record is known.
+    // Usually the handle is the verb's subject, whose record is known: no look-up.
     record* object = handle == object_ && subject_ ? subject_
                      : state_ && handle            ? state_->objects.find(handle)
                                                    : nullptr;
@@ -211,7 +214,7 @@ class call {
   verb verb_;
   const void* object_ = nullptr;
   record* subject_ = nullptr;
-  bool stale_ = false;  // the object is of a session that has ended, and none simulates it now
+  bool stale_ = false;                           // the object is of a session that has ended
   bool destroyed_but_reported_failure_ = false;  // of the object: an earlier destroy took effect
   bool watched_ = false;
   decision fault_{};

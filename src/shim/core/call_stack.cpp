@@ -25,10 +25,10 @@ namespace {
   return whole.substr(whole.rfind('/') + 1);
 }
 
-/// How deep the shim's own frames may reach.
+/// The shim's own frames are among the first of this number.
 constexpr int own_frames = 8;
 
-/// The shim itself: its functions, and the verbs that it defines.
+/// Whether a function is the shim's: one of its own, or a verb that it defines.
 [[nodiscard]] bool is_own(const std::string& name) noexcept {
   return name.rfind("ibvxx::shim::", 0) == 0 || name.rfind("ibv_", 0) == 0;
 }
@@ -46,11 +46,11 @@ std::string to_lines(const call_stack& stack) {
   for (int i = 0; i < stack.depth; ++i) {
     auto* const frame = static_cast<char*>(stack.frames[static_cast<std::size_t>(i)]);
     Dl_info info{};
-    // One byte back: the return address may be the first of the next function.
+    // One byte back: the return address of a call at a function's end lies in the next function.
     const bool known = ::dladdr(frame - 1, &info) != 0;
     const std::string name = known && info.dli_sname ? demangled(info.dli_sname) : std::string();
     if (i < own_frames && is_own(name)) {
-      lines.clear();  // whatever had no name above it was the shim's as well
+      lines.clear();  // the frames above it without a name are the shim's too
       continue;
     }
     char address[48];

@@ -1,4 +1,4 @@
-// Where in the program something happened.
+// Call stacks for findings: captured at a call, printed as lines.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@ struct call_stack {
   int depth = 0;
 };
 
-/// The calling thread's, as far as it is kept.
+/// Captures the calling thread's stack: the innermost frames, as many as fit.
 [[nodiscard]] std::shared_ptr<const call_stack> capture_call_stack();
 
-/// One line a frame, indented, without the shim's own where their names are known. Names come from
-/// the dynamic symbol table: link the program with -rdynamic to have its own.
+/// One indented line for each frame. Frames of the shim are left out where their names are known.
+/// Names come from the dynamic symbol table: link the program with -rdynamic to have its own.
 [[nodiscard]] std::string to_lines(const call_stack& stack);
 
 }  // namespace ibvxx::shim

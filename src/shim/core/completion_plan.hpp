@@ -15,7 +15,7 @@ namespace ibvxx::shim {
 struct completion_rule {
   const void* qp = nullptr;  ///< the device's object behind the handle
   std::string title{};       ///< of the queue pair
-  bool receives = false;     ///< it is about the receive queue
+  bool receives = false;     ///< matches the receive queue; otherwise the send queue
   bool any_opcode = true;
   ibv_wr_opcode opcode = IBV_WR_SEND;
   std::uint64_t nth = 1;
@@ -38,8 +38,9 @@ struct completion_hold {
   bool cleared = false;
 };
 
-/// Not synchronised: needs the engine's lock. Rules have numbers from 1 on, which requests in
-/// progress keep; 0 is none.
+/// Not synchronised: needs the engine's lock. Rules are numbered from 1; a request in progress
+/// keeps the number of its rule, 0 for none. Costs: decide() is linear in the rules, find() is
+/// constant.
 class completion_plan {
  public:
   [[nodiscard]] bool empty() const noexcept { return rules_.empty(); }
@@ -54,7 +55,7 @@ class completion_plan {
   /// The rule for this request, or 0. Every matching rule counts it; the oldest that is due
   /// decides.
   [[nodiscard]] std::uint32_t decide(const void* qp, bool receives, ibv_wr_opcode opcode) noexcept;
-  /// The rule of that number; null for 0, and for one that was taken back.
+  /// The rule of that number; null for 0 and for a cleared rule.
   [[nodiscard]] completion_rule* find(std::uint32_t number) noexcept {
     if (number == 0) [[likely]]
       return nullptr;

@@ -12,7 +12,7 @@
 namespace ibvxx::shim::engine {
 namespace {
 
-/// A value that no destructor of the process ends: calls may come until the process is gone.
+/// A value that is never destroyed: a verb may be called until the process exits.
 template <class T>
 union never_destroyed {
   T value;
@@ -20,8 +20,8 @@ union never_destroyed {
   ~never_destroyed() {}
 };
 
-/// Objects of sessions that have ended. The oldest are forgotten, so that memory stays bounded; a
-/// use of those is not recognised. Costs: a look-up is constant.
+/// Objects of sessions that have ended. Only the latest are kept, so that memory stays bounded; a
+/// use of an older one is not recognised. Costs: a look-up is constant.
 class retired_objects {
  public:
   void retire(const ledger& objects) {
@@ -60,7 +60,7 @@ constinit never_destroyed<std::shared_ptr<session_state>> session;
 constinit std::atomic<bool> session_flag{false};
 constinit std::atomic<bool> simulation_flag{false};
 constinit std::atomic<std::uint64_t> sessions{0};
-constinit ambient_session make_ambient = nullptr;  // once asked, null
+constinit ambient_session make_ambient = nullptr;  // null once called
 
 void put_in_force(std::unique_ptr<session_state> state) {
   session.value = std::move(state);

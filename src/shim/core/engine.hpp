@@ -16,8 +16,8 @@ namespace ibvxx::shim::engine {
 
 /// Begins a session. Throws std::logic_error while one is in force.
 void begin(std::unique_ptr<session_state> state);
-/// Ends the session in force. Its objects' memory is kept for a while, so that late uses are
-/// recognised.
+/// Ends the session in force. The memory of its objects is kept for a while (retired_objects in
+/// core/engine.cpp), so that a late use is recognised.
 void end() noexcept;
 
 /// The lock and the session that it guards, for sessions and sweeps. Throws std::logic_error where
@@ -36,7 +36,7 @@ struct access {
 /// The same without beginning one.
 [[nodiscard]] const std::shared_ptr<session_state>& current_or_none() noexcept;
 /// "cq#2 of sim0" where the handle was an object's of a session that has ended; null otherwise, and
-/// for objects so old that they are forgotten. Needs the lock.
+/// for objects whose memory is no longer kept. Needs the lock.
 [[nodiscard]] const std::string* find_retired(const void* handle) noexcept;
 
 /// Whether a session may be in force. Needs no lock: the check that comes before a call.
@@ -46,12 +46,12 @@ struct access {
 /// Counts the sessions of the process: what a thread caches of one is invalid in the next.
 [[nodiscard]] std::uint64_t generation() noexcept;
 
-/// Makes the session of a program that begins none itself, or null. It is asked once, at the first
-/// verb (session/ambient.cpp).
+/// Makes the session of a program that begins none itself, or returns null. Called once, at the
+/// first verb (session/ambient.cpp).
 using ambient_session = std::unique_ptr<session_state> (*)();
 void set_ambient_session(ambient_session make) noexcept;
 
-/// The calls that this thread is in. Only the outermost is intercepted.
+/// The nesting depth of calls on this thread. Only the outermost is intercepted.
 inline constinit thread_local int call_depth = 0;
 
 /// While it exists, the calls of this thread are not intercepted: they are the shim's own.

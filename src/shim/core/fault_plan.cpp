@@ -37,7 +37,7 @@ decision fault_plan::decide(verb call, std::uint64_t index, const void* object) 
     ++rule.seen;
     const bool due = rule.seen >= rule.nth && rule.seen - rule.nth < rule.times;
     if (!due || (rule.index != 0 && rule.times == 1 && index != rule.index)) continue;
-    // Of a list it is not known yet whether it is long enough.
+    // Whether the list contains the request is known only later: call::refuses_request.
     if (rule.request == 0) ++rule.fired;
     if (rule.fails && !decided.fails) {
       decided.fails = true;

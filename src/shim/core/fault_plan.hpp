@@ -13,18 +13,18 @@
 namespace ibvxx::shim {
 
 struct fault_rule {
-  verb call = verb::none;   ///< none: whatever verb it is
-  std::uint64_t index = 0;  ///< of the one call that it is about, over all verbs; 0: any call
+  verb call = verb::none;   ///< none: any verb
+  std::uint64_t index = 0;  ///< of the first call that it matches, over all verbs; 0: any call
   std::uint64_t nth = 1;
   std::uint64_t times = 1;
   const void* object = nullptr;
   std::thread::id thread{};  ///< the default: any thread
   int code = 0;              ///< of a failure; 0: without errno
-  bool fails = false;        ///< otherwise only the action is done
+  bool fails = false;        ///< false: only the action runs
   bool negated = false;      ///< the code is returned negative
   bool after_effect = false;
-  std::size_t request = 0;         ///< the place in a list of the one that is refused; 0: all
-  std::function<void()> action{};  ///< done before the call
+  std::size_t request = 0;  ///< of the refused request in its list, from 1; 0: the whole call
+  std::function<void()> action{};  ///< runs before the call
   std::uint64_t seen = 0;          ///< matching calls so far
   std::uint64_t fired = 0;
 };
@@ -35,21 +35,21 @@ struct fault_rule {
 struct decision {
   bool fails = false;
   bool after_effect = false;
-  int code = 0;                    ///< what to return by the verb's convention; may be negative
-  std::size_t request = 0;         ///< in a list, the one that fails
-  std::size_t rule = 0;            ///< which one decided
-  std::function<void()> action{};  ///< to be done first, or empty
+  int code = 0;             ///< what to return by the verb's convention; may be negative
+  std::size_t request = 0;  ///< of the refused request in its list, from 1; 0: the whole call
+  std::size_t rule = 0;     ///< index of the rule that decided
+  std::function<void()> action{};  ///< runs first; may be empty
 };
 
-/// Not synchronised: needs the engine's lock. Costs: a decision looks at each rule.
+/// Not synchronised: needs the engine's lock. Costs: decide() is linear in the rules.
 class fault_plan {
  public:
   void add(fault_rule rule) { rules_.push_back(std::move(rule)); }
   void clear() noexcept { rules_.clear(); }
-  /// What happens to this call. Every matching rule counts it; the oldest that fires decides.
+  /// The decision for this call. Every matching rule counts it; the oldest that fires decides.
   [[nodiscard]] decision decide(verb call, std::uint64_t index, const void* object);
-  /// Marks the rule as fired: the list has the request that it refuses. Within the call that the
-  /// decision was made for.
+  /// Marks the rule as fired: the list contains the request that it refuses. Valid only during the
+  /// call that was decided.
   void fired(const decision& decided) noexcept {
     if (decided.rule < rules_.size()) ++rules_[decided.rule].fired;
   }

@@ -10,12 +10,12 @@ namespace ibvxx::shim {
 
 struct record;
 
-/// The findings of a session. Not synchronised: needs the engine's lock. Costs: `add` looks at each
-/// expectation that is not met.
+/// The findings of a session. Not synchronised: needs the engine's lock. Costs: add() is linear in
+/// the expectations.
 class finding_log {
  public:
-  /// Adds a finding, with what to do about it and with the call stacks that are known; not one that
-  /// is expected or tolerated. `about`: the object concerned.
+  /// Adds a finding with its advice and the recorded call stacks, unless it is expected or
+  /// tolerated. `about`: the object concerned, or null.
   void add(finding_kind kind, std::string text, const record* about = nullptr);
   /// The next finding of this kind that contains this text is expected.
   void expect(finding_kind kind, std::string containing) {

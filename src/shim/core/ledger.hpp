@@ -1,4 +1,4 @@
-// The ledger: every object that was made, what it was made from, and what was found.
+// The ledger: every object of a session, its parents, and whether it is alive.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ struct record {
   bool destroy_injected = false;  ///< a rule made a destroy of it fail, so it may be left alive
   bool destroyed_but_reported_failure = false;  ///< the destroy took effect
   const bool* lost = nullptr;          ///< whether its device was unplugged; null: no device
-  const void* thread_scope = nullptr;  ///< what lets one thread at a time use it; null: any thread
+  const void* thread_scope = nullptr;  ///< what promises one thread at a time; null: any thread
   std::vector<record*> parents;
   unsigned children = 0;            ///< live objects made from it
   unsigned* live_counts = nullptr;  ///< its device's count of live objects of its kind
@@ -44,7 +44,7 @@ struct record {
   /// Keeps a simulated object's memory, so that late uses hit no freed memory; null for what is the
   /// real library's.
   std::shared_ptr<void> storage;
-  std::shared_ptr<const call_stack> made_at{}, gone_at{};  ///< where they are asked for
+  std::shared_ptr<const call_stack> made_at{}, gone_at{};  ///< null where not recorded
 };
 
 /// Not synchronised: needs the engine's lock. Costs: find() is constant; children_of(),
@@ -52,7 +52,7 @@ struct record {
 /// its end.
 class ledger {
  public:
-  /// Writes down a new object. Null parents are passed over.
+  /// Records a new object. Null parents are skipped.
   record& add(object_kind kind, const void* handle, std::shared_ptr<void> storage,
               const std::string& device, verb maker, std::uint64_t made_by,
               std::span<record* const> parents);
@@ -68,7 +68,8 @@ class ledger {
   /// Records that the object was destroyed: its parents have one child less.
   void retire(record& object, std::uint64_t gone_by) noexcept;
 
-  /// The same for everything that was made from it, as when an unplugged device is closed.
+  /// retire() for an object and everything made from it: the context of an unplugged device is
+  /// closed. Costs: linear in the objects of the session for each object retired.
   void retire_tree(record& root, std::uint64_t gone_by) noexcept;
 
   [[nodiscard]] std::size_t live() const noexcept;
@@ -78,12 +79,12 @@ class ledger {
   /// "cq#1 of sim0, cq#2 of sim0": the live objects made from this one.
   [[nodiscard]] std::string children_of(const record& parent) const;
 
-  /// From now on objects remember where they were made and destroyed.
+  /// From now on records keep the call stacks of creation and destruction.
   void keep_call_stacks() noexcept { call_stacks_ = true; }
-  /// Adds a finding for everything that is alive, the youngest first.
+  /// Adds a finding for every live object, the youngest first.
   void find_leaks(finding_log& findings) const;
-  /// Live objects that no injected destroy accounts for, directly or through something made from
-  /// them.
+  /// Live objects that no injected failure of a destroy explains, neither of their own nor of an
+  /// object made from them.
   [[nodiscard]] std::vector<const record*> unexcused() const;
   [[nodiscard]] const std::deque<record>& records() const noexcept { return records_; }
 

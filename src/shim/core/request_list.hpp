@@ -32,7 +32,7 @@ template <class Request>
   return false;
 }
 
-/// The same, with a finding.
+/// is_endless(), which also adds a finding for an endless list.
 template <class Request>
 [[nodiscard]] bool refuse_endless(call& c, const Request* list) noexcept {
   if (!list || !list->next || !is_endless(list)) [[likely]]

@@ -28,7 +28,7 @@ struct traced_call {
   int injected;
 };
 
-/// What answers the calls of a session that does not forward. The core knows no more of it: the
+/// What answers the calls of a session that does not forward, as far as core/ uses it. The
 /// simulated machine (device/machine.hpp) derives from it.
 class simulation {
  public:
@@ -49,12 +49,11 @@ struct session_state {
   ledger objects{};
   finding_log findings{};
   bool strict = false;               // session_options::strict
-  std::vector<traced_call> trace{};  // grows with each call but those of the data path,
-  bool traces_posts = false;         // of which it has the posts where this is set
+  std::vector<traced_call> trace{};  // every call except those of the data path
+  bool traces_posts = false;         // the trace includes posts
   std::uint64_t calls = 0;
   std::array<std::uint64_t, verb_count> counts{};
-  /// How long a destroy waits for acknowledgements that another thread may be about to make, before
-  /// that is a finding.
+  /// How long a destroy waits for acknowledgements by other threads before it adds a finding.
   std::chrono::milliseconds destroy_deadline{200};
   std::condition_variable acknowledged{};  // notified at each acknowledgement
   std::set<const void*> reported_races{};  // thread scopes with a finding already
@@ -66,7 +65,7 @@ struct session_state {
   [[nodiscard]] record* subject_of(verb call, const void* object) const noexcept {
     const verb_row& row = row_of(call);
     if (!row.has_subject) return nullptr;
-    // A descriptor's number stands in the place of a pointer.
+    // For a descriptor the pointer holds its number.
     if (row.at == operation::c_library) [[unlikely]]
       return objects.find_descriptor(static_cast<int>(reinterpret_cast<std::intptr_t>(object)));
     return object ? objects.find(object) : nullptr;

@@ -4,7 +4,7 @@ namespace ibvxx::shim {
 
 thread_watch& watched_threads() noexcept {
   static auto* watch =
-      new thread_watch;  // never destroyed: calls may come as long as the process lives
+      new thread_watch;  // never destroyed: a verb may be called until the process exits
   return *watch;
 }
 

@@ -1,5 +1,5 @@
-// Which threads are inside which calls. The engine's lock admits one call at a time, so two calls
-// that overlap in the program are seen here, before they take it.
+// Which threads are in which calls. The engine's lock would serialise two calls that overlap in the
+// program, so calls are registered here before they take it.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class thread_watch {
     const void* object;
   };
 
-  /// Nothing is watched, and nothing costs anything, before something was made that only one thread
+  /// False, so that calls are not registered, until the session has an object that only one thread
   /// at a time may use.
   [[nodiscard]] bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
   void turn(bool on) noexcept { on_.store(on, std::memory_order_relaxed); }
@@ -34,7 +34,7 @@ class thread_watch {
   std::vector<visit> inside_;
 };
 
-/// The one of the process: it is asked before the session's lock is taken.
+/// The watch of the process: calls use it before they take the engine's lock.
 [[nodiscard]] thread_watch& watched_threads() noexcept;
 
 }  // namespace ibvxx::shim

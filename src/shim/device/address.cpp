@@ -38,7 +38,7 @@ namespace {
   return gid;
 }
 
-/// The checksum of an IPv4 header without options (RFC 791): right when it sums up to all ones.
+/// The checksum of an IPv4 header without options (RFC 791): valid where the sum is all ones.
 [[nodiscard]] bool checksum_holds(const std::uint8_t* header) noexcept {
   std::uint32_t sum = 0;
   for (int i = 0; i < 20; i += 2) {
@@ -50,9 +50,9 @@ namespace {
   return sum == 0xffff;
 }
 
-/// The version of the IP header in the 40 bytes before a datagram: an IPv4 header stands in the
-/// last 20 of them (RoCE v2 annex A17). 0: neither. Bytes 20 to 39 of an IPv6 header may look like
-/// an IPv4 header, so then the checksum decides.
+/// The version of the IP header in the 40 bytes before a datagram: an IPv4 header is in the last 20
+/// of them (RoCE v2 annex A17). 0: neither. Bytes 20 to 39 of an IPv6 header may look like an IPv4
+/// header, so then the checksum decides.
 [[nodiscard]] int header_version(const ibv_grh& grh) noexcept {
   std::array<std::uint8_t, sizeof grh> bytes{};
   std::memcpy(bytes.data(), &grh, sizeof grh);
@@ -147,9 +147,9 @@ int check_address(const sim_context& context, const ibv_ah_attr& address) noexce
   if (!ethernet) return 0;
   const ibv_gid& destination = address.grh.dgid;
   if (is_zero(destination)) return EINVAL;
-  if (destination.raw[0] == 0xff) return 0;  // either family may name a group
+  if (destination.raw[0] == 0xff) return 0;  // a multicast GID may be of either family
   if (is_v4_gid(destination) != is_v4_gid(port->gids[index].gid)) return EINVAL;
-  // The kernel looks for the way at once (ib_resolve_eth_dmac; measured).
+  // The kernel resolves the destination at once (ib_resolve_eth_dmac; measured).
   return port->state == IBV_PORT_ACTIVE ? 0 : ENETUNREACH;
 }
 
@@ -188,7 +188,7 @@ int destroy_ah(call& c, ibv_ah* ah) {
   return c.ending<sim_ah>(ah) ? c.concluded(c.destroy(ah)) : c.refuse_code();
 }
 
-// Every peer has an address made up from its GID, and no VLAN.
+// The MAC address of a peer is derived from its GID, and there is no VLAN.
 int resolve_eth_l2_from_gid(call& c, ibv_context* context, ibv_ah_attr* address, std::uint8_t* mac,
                             std::uint16_t* vlan) {
   auto* owner = c.use<sim_context>(context);

@@ -59,7 +59,7 @@ namespace device {
 int req_notify_cq(call& c, ibv_cq* cq, int solicited_only) {
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing()) return c.refuse_code();
-  // Asking for every completion is not undone by asking for solicited ones (IBA 11.4.2.2).
+  // A request for solicited completions does not narrow an earlier one for all (IBA 11.4.2.2).
   queue->armed_solicited_only =
       solicited_only != 0 && (!queue->armed || queue->armed_solicited_only);
   queue->armed = true;
@@ -116,7 +116,7 @@ ibv_cq* create_cq(call& c, ibv_context* context, int cqe, void* cq_context,
 int resize_cq(call& c, ibv_cq* cq, int cqe) {
   auto* queue = c.use<sim_cq>(cq);
   if (!queue || c.failing()) return c.refuse_code();
-  // rxe_cq_chk_attr: what is in the queue must still fit.
+  // rxe_cq_chk_attr: the completions in the queue must still fit.
   if (cqe < 1 || cqe > queue->context->limits().max_cqe ||
       static_cast<std::size_t>(cqe) < queue->waiting())
     return call::from_kernel(EINVAL);
@@ -129,7 +129,7 @@ int destroy_cq(call& c, ibv_cq* cq) {
   if (!ending) return c.refuse_code();
   const int code = c.may_destroy(cq);
   if (code != 0) return code;
-  // The queue stays known until every event is acknowledged: another thread may be about to.
+  // The CQ stays in the ledger until every event is acknowledged: another thread may do so now.
   drop_events(*ending);
   drop_async_events(*ending->context, cq);
   wait_for_acks(c, *c.record_of(cq));

@@ -27,7 +27,7 @@ struct sim_comp_channel {
 
   void close_descriptor() noexcept;
 
-  std::deque<sim_cq*> events{};  // each worth one count of the descriptor
+  std::deque<sim_cq*> events{};  // one count of the descriptor for each
   ibv_comp_channel verbs{.context = nullptr, .fd = -1, .refcnt = 0};
   abi_padding padding{};
   sim_context* context = nullptr;
@@ -46,7 +46,7 @@ struct sim_cq {
   sim_cq(const sim_cq&) = delete;
   sim_cq& operator=(const sim_cq&) = delete;
 
-  ibv_cq_ex extended{};  // begins as an ibv_cq does (verbs.h: ibv_cq_ex_to_cq)
+  ibv_cq_ex extended{};  // starts with an ibv_cq (verbs.h: ibv_cq_ex_to_cq)
   abi_padding padding{};
   ibv_cq& verbs = *::ibv_cq_ex_to_cq(&extended);
   sim_context* context = nullptr;
@@ -59,7 +59,7 @@ struct sim_cq {
   bool armed_solicited_only = false;
 
   ring<completion> entries{};
-  completion current{};  // the completion that an iteration is at
+  completion current{};  // of the iteration that is open
   bool iterating = false;
   std::thread::id iterator{};
 
@@ -71,8 +71,8 @@ struct sim_cq {
   [[nodiscard]] std::size_t waiting() const noexcept { return entries.size(); }
 };
 
-/// How many entries Soft-RoCE's queues hold that were asked to hold `asked`: the next power of two
-/// less one (measured: 1 gives 1, 2 gives 3, 16 gives 31).
+/// The capacity of a Soft-RoCE queue for a requested one: the next power of two less one (measured:
+/// 1 gives 1, 2 gives 3, 16 gives 31).
 [[nodiscard]] constexpr std::uint32_t queue_capacity(std::uint32_t asked) noexcept {
   std::uint64_t slots = 1;
   while (slots < std::uint64_t{asked} + 1) slots *= 2;
@@ -83,7 +83,7 @@ namespace device {
 
 int req_notify_cq(call& c, ibv_cq* cq, int solicited_only);
 /// The functions of an extended queue that take part in interception (ibv_start_poll and the like)
-/// are empty: intercept/ puts them in place.
+/// are null: intercept/ sets them.
 ibv_cq_ex* create_cq_ex(call& c, ibv_context* context, ibv_cq_init_attr_ex* attributes);
 int modify_cq(call& c, ibv_cq* cq, ibv_modify_cq_attr* attributes);
 ibv_comp_channel* create_comp_channel(call& c, ibv_context* context);

@@ -41,13 +41,13 @@ namespace {
   return nullptr;
 }
 
-/// Not yet in the ledger. Takes the command descriptor given, or makes one. Null with errno where
-/// descriptors have run out.
+/// A context that is not yet in the ledger, with the given command descriptor or a new one. Null
+/// with errno where descriptors have run out.
 [[nodiscard]] std::shared_ptr<sim_context> make_context(const std::shared_ptr<sim_device>& device,
                                                         int cmd_fd = -1) {
   auto made = std::make_shared<sim_context>();
   if ((made->descriptors[0] = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) == -1) return nullptr;
-  // A file of its own, so that its duplicates are known again by the inode.
+  // A file for each context: its inode identifies duplicates of the descriptor.
   if (cmd_fd == -1 && (cmd_fd = ::memfd_create("uverbs", MFD_CLOEXEC)) == -1) return nullptr;
   made->descriptors[1] = cmd_fd;
   made->device = device;

@@ -22,7 +22,7 @@ struct sim_context {
   sim_context& operator=(const sim_context&) = delete;
   ~sim_context() { close_descriptors(); }
 
-  /// Closing a device closes them; so does the end of a session, for a context that leaked.
+  /// Called when the device is closed, and at the end of a session for a leaked context.
   void close_descriptors() noexcept;
 
   [[nodiscard]] const device_features& offers() const noexcept {
@@ -35,7 +35,7 @@ struct sim_context {
   abi_padding padding{};
   std::shared_ptr<sim_device> device{};
   int descriptors[2] = {-1, -1};               // the async descriptor and the command descriptor
-  std::deque<ibv_async_event> async_events{};  // each worth one count of the async descriptor
+  std::deque<ibv_async_event> async_events{};  // one count of the async descriptor for each
 };
 
 struct sim_device_list {
@@ -47,7 +47,7 @@ namespace device {
 
 ibv_device** get_device_list(call& c, int* num_devices);
 void free_device_list(call& c, ibv_device** list);
-/// The operations of the context are empty: intercept/ puts them in place.
+/// The operations of the context are null: intercept/ sets them.
 ibv_context* open_device(call& c, ibv_device* device);
 ibv_context* import_device(call& c, int cmd_fd);
 int close_device(call& c, ibv_context* context);

@@ -25,7 +25,7 @@ void validate_port(const device_description& device, std::size_t number) {
     refuse_description(device.name, prefix + "active_mtu is outside IBV_MTU_256..max_mtu");
   if (port.link_layer != IBV_LINK_LAYER_ETHERNET && port.link_layer != IBV_LINK_LAYER_INFINIBAND)
     refuse_description(device.name, prefix + "link_layer is neither Ethernet nor InfiniBand");
-  // None at all, as ports of mlx5's representors have it.
+  // 0 is valid: ports of mlx5's representors have no GID table.
   if (port.gid_table_size < 0 || port.gid_table_size > 1024)
     refuse_description(device.name, prefix + "gid_table_size is outside 0..1024");
   if (port.gids.size() > static_cast<std::size_t>(port.gid_table_size))

@@ -1,4 +1,4 @@
-// A simulated device: its description and what it counts and finds by number.
+// A simulated device: its description, its live counts, and its tables of keys and numbers.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,7 +16,7 @@
 namespace ibvxx::shim {
 
 /// libibverbs' inline helpers read beyond some public structures, into fields private to it. These
-/// zeroes stand in the place of those fields.
+/// zeroes take the place of those fields.
 struct abi_padding {
   std::byte zeroes[512] = {};
 };

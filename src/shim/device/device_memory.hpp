@@ -18,13 +18,13 @@ struct sim_dm {
   abi_padding padding{};
   sim_context* context = nullptr;
   std::vector<std::byte> memory{};
-  sim_dm* original = this;  // of an imported one, whose memory it is
+  sim_dm* original = this;  // whose memory it uses: of an imported one, the allocated one
   bool imported = false;
 };
 
 namespace device {
 
-/// ibv_dm::memcpy_to_dm and memcpy_from_dm are empty: intercept/ puts them in place.
+/// ibv_dm::memcpy_to_dm and memcpy_from_dm are null: intercept/ sets them.
 ibv_dm* alloc_dm(call& c, ibv_context* context, ibv_alloc_dm_attr* attributes);
 int free_dm(call& c, ibv_dm* dm);
 ibv_dm* import_dm(call& c, ibv_context* context, std::uint32_t handle);

@@ -23,12 +23,12 @@ struct sim_pd {
   ibv_pd verbs{};
   abi_padding padding{};
   sim_context* context = nullptr;
-  const void* domain = this;           // of a parent domain, that of the PD it was made from
+  const void* domain = this;           // identity in access checks: the original PD's
   const void* thread_scope = nullptr;  // a parent domain's thread domain
   bool imported = false;
 };
 
-/// An XRC domain; those that were opened through one inode are one.
+/// An XRC domain; those opened through one inode have the same `domain`.
 struct sim_xrcd {
   static constexpr object_kind kind = object_kind::xrcd;
   ibv_xrcd verbs{};

@@ -73,7 +73,7 @@ void raise_async_event(session_state& state, const sim_device& device,
 }
 
 void drop_async_events(sim_context& context, const void* object) {
-  // The pointers of an event share one place; a port's number is no pointer to anything.
+  // An event's pointers are members of one union; an event of a port has a number there.
   const auto names = [object](const ibv_async_event& event) {
     return kind_named_by(event.event_type) && event.element.qp == object;
   };

@@ -12,24 +12,25 @@ namespace ibvxx::shim {
 struct sim_qp;
 struct sim_srq;
 
-/// A completion arrived at the queue: raises its event if it was asked for. Needs the session's
-/// lock.
+/// Called when a completion enters the queue: raises the event if the queue is armed for it. Needs
+/// the engine's lock.
 void notify(sim_cq& cq, bool solicited);
-/// An event for the queue's channel, asked for or not.
+/// Raises an event on the queue's channel, whether the queue is armed or not.
 void raise_cq_event(sim_cq& cq);
-/// An event that was not read yet is dropped when its queue is destroyed.
+/// Drops the queue's unread events, since it is destroyed.
 void drop_events(sim_cq& cq);
 
-/// An async event for one context. Needs the session's lock.
+/// Raises an async event on one context. Needs the engine's lock.
 void raise_async_event(sim_context& context, const ibv_async_event& event);
-/// For every open context of a device: port and device events.
+/// Raises it on every open context of a device: events of ports and devices. Costs: linear in the
+/// objects of the session.
 void raise_async_event(session_state& state, const sim_device& device,
                        const ibv_async_event& event);
 
-/// An async event that was not read yet is dropped when the object that it names is destroyed.
+/// Drops the unread async events that name an object, since it is destroyed.
 void drop_async_events(sim_context& context, const void* object);
 
-/// An async event of a queue pair or of an SRQ.
+/// Raises an async event that names a queue pair or an SRQ, on its context.
 void raise_qp_event(sim_qp& qp, ibv_event_type type);
 void raise_srq_event(sim_srq& srq, ibv_event_type type);
 

@@ -1,7 +1,7 @@
 #include "device/flow.hpp"
 
-// Soft-RoCE has none. The checks are those of the kernel's uverbs code and of mlx5. No packet is
-// steered or counted.
+// Soft-RoCE has no flows. The checks are those of the kernel's uverbs code and of mlx5. No packet
+// is steered or counted.
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -14,8 +14,8 @@
 namespace ibvxx::shim {
 namespace {
 
-/// What a flow's specifications name, which then must outlive it. False for a list that does not
-/// add up, or names what is none.
+/// Collects the objects that a flow's specifications name, which must outlive the flow. False for a
+/// list whose sizes do not add up, or that names no live object.
 [[nodiscard]] bool read_specs(call& c, const ibv_flow_attr& flow, std::vector<record*>& named) {
   const auto* next = reinterpret_cast<const std::byte*>(&flow) + sizeof flow;
   std::size_t left = flow.size >= sizeof flow ? flow.size - sizeof flow : 0;
@@ -58,7 +58,7 @@ ibv_flow* create_flow(call& c, ibv_qp* qp, ibv_flow_attr* a) {
   if (!context.offers().flows) return c.refuse_pointer(EOPNOTSUPP);
   if (a->comp_mask != 0 || a->type > IBV_FLOW_ATTR_SNIFFER || !find_port(*context.device, a->port))
     return c.refuse_pointer();
-  // ib_uverbs_ex_create_flow: no other types can be steered to.
+  // ib_uverbs_ex_create_flow: packets are steered to UD and RAW_PACKET only.
   if (qp->qp_type != IBV_QPT_UD && qp->qp_type != IBV_QPT_RAW_PACKET) return c.refuse_pointer();
   std::vector<record*> parents{c.record_of(qp)};
   if (!read_specs(c, *a, parents)) return c.refuse_pointer();
@@ -109,8 +109,8 @@ ibv_counters* create_counters(call& c, ibv_context* context, ibv_counters_init_a
   return &made->verbs;
 }
 
-// mlx5 (rdma-core 44, providers/mlx5/verbs.c): a set that flows use already can get no counter for
-// flows to come, and it knows no counter of a flow that is there.
+// mlx5 (rdma-core 44, providers/mlx5/verbs.c): a set that a flow uses takes no further counter
+// (EBUSY), and a counter of an existing flow is not supported (ENOTSUP).
 int attach_counters_point_flow(call& c, ibv_counters* counters, ibv_counter_attach_attr* a,
                                ibv_flow* flow) {
   auto* set = c.use<sim_counters>(counters);

@@ -6,8 +6,8 @@
 
 namespace ibvxx::shim::device {
 
-// libibverbs marks pages only as they are registered: after the first registration it is too late
-// to begin (rdma-core 44, memory.c; measured).
+// libibverbs marks pages when they are registered, so ibv_fork_init fails after the first
+// registration (rdma-core 44, memory.c; measured).
 int fork_init(call& c) {
   if (c.failing()) return c.refuse_code();
   machine& own = machine_of(c.state());

@@ -1,4 +1,4 @@
-// The simulated machine of a session: its devices, and what waits on them.
+// The simulated machine of a session: its devices, registered regions and waiting queue pairs.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -25,10 +25,10 @@ struct machine final : simulation {
   void end(const ledger& objects) noexcept override;
 
   std::vector<std::shared_ptr<sim_device>> devices;
-  std::vector<sim_mr*> regions{};      // of the program's memory, alive
-  std::vector<sim_qp*> waiting{};      // their next request waits for something else to happen
+  std::vector<sim_mr*> regions{};      // of the program's memory; live ones
+  std::vector<sim_qp*> waiting{};      // their next request waits: retry_waiting()
   bool retrying = false;               // inside retry_waiting()
-  bool registered = false;             // memory: too late for ibv_fork_init
+  bool registered = false;             // a region was made: ibv_fork_init fails
   bool fork_ready = false;             // after ibv_fork_init
   std::condition_variable released{};  // notified when an iteration or a batch ends
 };

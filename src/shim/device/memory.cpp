@@ -67,7 +67,7 @@ constexpr unsigned remote_access =
   verbs.context = pd->context;
   verbs.pd = pd;
   verbs.handle = handle_of(c);
-  // The tag is arbitrary but never the same for an index that comes back.
+  // The tag is arbitrary; an index that is used again gets another one.
   verbs.lkey = index << 8 | static_cast<std::uint32_t>(0x1d + c.index()) % 0xff;
   owner.context->device->keys.find(index)->key = verbs.lkey;
   // Without remote access there is no rkey (rxe_mr_init_user; measured).
@@ -193,7 +193,7 @@ int advise_mr(call& c, ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t fl
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing()) return c.refuse_code();
   if (!owner->context->offers().advice) return EOPNOTSUPP;
-  // mlx5 (kernel, odp.c), and the uverbs method, which wants at least one range.
+  // mlx5 (kernel, odp.c), and the uverbs method, which requires at least one range.
   if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
       advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
     return EOPNOTSUPP;
@@ -206,8 +206,8 @@ int advise_mr(call& c, ibv_pd* pd, ibv_advise_mr_advice advice, std::uint32_t fl
   return 0;
 }
 
-// The macro of this name calls it or ibv_reg_mr_iova2, depending on constant folding: one verb,
-// whichever it is.
+// The macro of this name calls it or ibv_reg_mr_iova2, depending on constant folding: one verb in
+// both cases.
 ibv_mr* reg_mr(call& c, ibv_pd* pd, void* address, std::size_t length, int access) {
   return register_region(c, pd, address, length, reinterpret_cast<std::uintptr_t>(address),
                          static_cast<unsigned>(access));
@@ -235,8 +235,8 @@ ibv_mr* reg_dmabuf_mr(call& c, ibv_pd* pd, std::uint64_t offset, std::size_t len
   if (no_room(*owner)) return c.refuse_pointer(owner->context->behaviour().too_many_objects);
   auto made = make_region(*owner, pd, c, bits);
   if (!made) return c.refuse_pointer(ENOMEM);
-  // The region keeps the buffer, not the descriptor. What can be mapped (a memfd that stands in for
-  // a buffer, or a real one of a driver that lets it be mapped) carries data.
+  // The region keeps the buffer, not the descriptor. Where the buffer can be mapped (a memfd in its
+  // place, or a driver with mmap), transfers carry data.
   const std::uintptr_t lead = page_offset(offset);
   void* mapping = ::mmap(nullptr, length + lead, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
                          static_cast<off_t>(offset - lead));
@@ -248,7 +248,7 @@ ibv_mr* reg_dmabuf_mr(call& c, ibv_pd* pd, std::uint64_t offset, std::size_t len
   }
   made->iova = iova;
   made->length = length;
-  made->verbs.addr = reinterpret_cast<void*>(offset);  // as libibverbs has it
+  made->verbs.addr = reinterpret_cast<void*>(offset);  // as libibverbs sets it
   made->verbs.length = length;
   record_object(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
   return &made->verbs;
@@ -309,7 +309,7 @@ int dereg_mr(call& c, ibv_mr* mr) {
 int rereg_mr(call& c, ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::size_t length,
              int access) {
   auto* region = c.use<sim_mr>(mr);
-  // The checks of libibverbs; then whatever fails is a command that failed (rdma-core 44).
+  // First the checks of libibverbs; every later failure is IBV_REREG_MR_ERR_CMD (rdma-core 44).
   if (!region || region->imported || region->kind_of_memory != sim_mr::backing::memory ||
       (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) != 0 ||
       ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0 && (length == 0 || !address)) ||

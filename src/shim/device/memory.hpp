@@ -30,15 +30,15 @@ struct sim_mr {
   abi_padding padding{};
   sim_context* context = nullptr;
   const void* domain = nullptr;  // sim_pd::domain
-  std::byte* bytes = nullptr;    // the first byte; null where there is none to be touched
-  std::uint64_t iova = 0;        // by which work requests name it
+  std::byte* bytes = nullptr;    // the first byte; null where no bytes are accessed
+  std::uint64_t iova = 0;        // first address in work requests
   std::uint64_t length = 0;
   unsigned access = 0;
   backing kind_of_memory = backing::memory;
   bool imported = false;
   unsigned windows = 0;  // bound to it
-  // Pieces, by address and length, that the program has freed or unmapped. The device still has the
-  // pages, which the program does not see any more.
+  // Ranges, by address and length, that the program has freed or unmapped. A real device keeps the
+  // pages, which are no longer mapped in the program.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> forgotten{};
   bool forgotten_reported = false;
   void* mapping = nullptr;  // of a DMA buffer

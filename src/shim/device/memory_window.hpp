@@ -20,8 +20,8 @@ struct sim_mw {
   sim_context* context = nullptr;
   const void* domain = nullptr;
   std::uint32_t rkey = 0;    // the device's view: the program changes its own copy
-  sim_mr* region = nullptr;  // what it is bound to
-  sim_qp* qp = nullptr;      // through which, for type 2
+  sim_mr* region = nullptr;  // that it is bound to; null: none
+  sim_qp* qp = nullptr;      // that bound it; checked for type 2
   std::uint64_t address = 0;
   std::uint64_t length = 0;
   unsigned access = 0;

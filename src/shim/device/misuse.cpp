@@ -62,7 +62,7 @@ void for_each(const session_state& state, Look&& look) {
   return last;
 }
 
-/// What is wrong with one entry of a list, as the end of a sentence; empty where nothing is.
+/// The mistake in one SGE as the end of a sentence; empty if there is none.
 [[nodiscard]] std::string fault_of(const session_state& state, sim_device& device,
                                    const void* domain, const ibv_sge& one, bool writable,
                                    const record*& about) {
@@ -247,10 +247,11 @@ void find_freed_memory(const void* address, std::size_t length, const char* how)
   if (!c.is_seen() || c.state().forwards()) return;
   const auto begin = reinterpret_cast<std::uintptr_t>(address);
   for (sim_mr* region : machine_of(c.state()).regions) {
-    if (!record_of(c.state(), &region->verbs).live) continue;  // it was destroyed with its device
+    if (!record_of(c.state(), &region->verbs).live)
+      continue;  // destroyed when its unplugged device was closed
     const auto own = reinterpret_cast<std::uintptr_t>(region->bytes);
     if (!overlap(begin, length, own, region->length)) continue;
-    // In the region's own addresses, which are those that requests name.
+    // In the region's address space, which requests use.
     const std::uint64_t first = std::max<std::uint64_t>(begin, own) - own + region->iova;
     const std::uint64_t last =
         std::min<std::uint64_t>(begin + length, own + region->length) - own + region->iova;

@@ -1,6 +1,6 @@
-// What a program does wrong with work requests and the memory that they name. Everything here needs
-// the engine's lock. Costs: the checks of strict sessions and those of memory are linear in the
-// objects of the session.
+// Findings about work requests and the memory that they name. Everything here needs the engine's
+// lock. Costs: the checks of strict sessions and those of memory are linear in the objects of the
+// session.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,27 +16,30 @@
 
 namespace ibvxx::shim {
 
-// In strict sessions: requests that the device completes with an error, found when they are posted.
+// In strict sessions, when a request is posted: it is one that the device completes with an error.
 
-/// A request for a send queue that takes none in this state, or for a receive queue.
+/// Adds a finding if the send or receive queue accepts no request in this state.
 void find_wrong_state(call& c, const sim_qp& qp, bool receives);
-/// Memory that a request names and that is not there, or not for this use.
+/// Adds a finding for each SGE with an unknown lkey, another domain, bytes outside the region, or
+/// without the access that the request needs.
 void find_wrong_memory(call& c, const sim_qp& qp, const send_request& request);
 void find_wrong_memory(call& c, const record& queue, sim_device& device, const void* domain,
                        const receive_request& posted);
-/// A receive whose buffer another posted receive has, too. `posted` is in its queue already.
+/// Adds a finding if another posted receive has bytes of the same buffer. `posted` is already in
+/// its queue.
 void find_reused_buffer(call& c, const record& queue, const receive_request& posted);
 
 // Always.
 
-/// A completion of `qp_number` was lost since its queue was full.
+/// Adds a finding, once for each CQ: `lost` is a completion for which the CQ had no entry left.
 void find_undersized_queue(session_state& state, sim_cq& cq, const ibv_wc& lost);
-/// A region is destroyed, or moved elsewhere, while requests name it.
+/// Adds a finding if queued requests name a region that is destroyed or moved to other memory.
 void find_memory_in_use(call& c, const sim_mr& region);
-/// Memory of the program is freed or unmapped: a finding where requests name it. The bytes of
-/// regions in it are not touched any more.
+/// Called when the program frees or unmaps memory: adds a finding if queued requests name it. The
+/// data path accesses those bytes of regions no more.
 void find_freed_memory(const void* address, std::size_t length, const char* how);
-/// A request is about bytes that the program has freed or unmapped.
+/// Adds a finding, once for each region: a request accesses bytes that the program has freed or
+/// unmapped.
 void find_use_of_forgotten(sim_mr& region) noexcept;
 
 }  // namespace ibvxx::shim

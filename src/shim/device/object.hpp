@@ -1,4 +1,4 @@
-// What the files that make simulated objects share. Header only.
+// Functions for the files that make simulated objects. Header only.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ record& record_object(call& c, const std::shared_ptr<Sim>& made, const void* han
   return record_object(c, made, handle, device, std::span(parents.begin(), parents.size()));
 }
 
-/// The number by which the kernel would know what this call makes.
+/// The kernel's handle of the object that this call makes: a number unique in the session.
 [[nodiscard]] inline std::uint32_t handle_of(const call& c) noexcept {
   return static_cast<std::uint32_t>(c.state().objects.records().size() + 1);
 }

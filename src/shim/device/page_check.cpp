@@ -17,7 +17,7 @@ constexpr int populate_write = 23;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   begin &= ~(page - 1);
   end = (end + page - 1) & ~(page - 1);
-  // Not a pointer that is ever followed: the kernel alone looks at it.
+  // The pointer is not dereferenced here: only the kernel uses it.
   return ::madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0 ? 0 : errno;
 }
 
@@ -28,7 +28,7 @@ bool is_mapped(const void* address, std::size_t length) noexcept {
   const int saved = errno;
   const auto begin = reinterpret_cast<std::uintptr_t>(address) & ~(page - 1);
   const std::size_t whole = reinterpret_cast<std::uintptr_t>(address) - begin + length;
-  // Does nothing else on Linux: it looks for holes and schedules no writing (msync(2)).
+  // On Linux MS_ASYNC only looks for unmapped pages and schedules no writing (msync(2)).
   const bool mapped =
       ::msync(reinterpret_cast<void*>(begin), whole, MS_ASYNC) == 0 || errno != ENOMEM;
   errno = saved;

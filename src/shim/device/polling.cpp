@@ -13,8 +13,8 @@
 namespace ibvxx::shim {
 namespace {
 
-/// How long a queue may be kept from other threads before that is reported. Providers would let
-/// them spin for ever.
+/// How long a thread waits for another's iteration before that is reported. A provider would wait
+/// without limit.
 constexpr std::chrono::milliseconds iteration_deadline{5000};
 
 /// The iteration that this thread has open, so that the readers below need no look-up.
@@ -34,7 +34,7 @@ thread_local open_iteration own_iteration;
   return true;
 }
 
-/// Waits until no other thread iterates. False, with a finding, where the queue cannot be had.
+/// Waits until no other thread iterates. False, with a finding, if that does not happen.
 [[nodiscard]] bool have_to_itself(call& c, sim_cq& queue) noexcept {
   if (!queue.iterating) return true;
   const bool own = queue.iterator == std::this_thread::get_id();
@@ -63,7 +63,8 @@ void show(sim_cq& queue) noexcept {
   queue.extended.wr_id = queue.current.wc.wr_id;
 }
 
-/// Whether an iteration is open, this thread's or not; otherwise a finding.
+/// Whether any thread has an iteration open. Adds a finding if none has, or if it is another
+/// thread's.
 [[nodiscard]] bool iterates(call& c, sim_cq& queue) noexcept {
   const record& object = *c.record_of(&queue.verbs);
   if (!queue.iterating) {
@@ -81,7 +82,8 @@ void show(sim_cq& queue) noexcept {
 
 // The readers take no lock: between start and end the current completion is the thread's own.
 
-/// What an iteration of this thread is at; nothing, with a finding, where it has none.
+/// The current completion of this thread's iteration. Without one, adds a finding and returns an
+/// empty completion.
 [[nodiscard, gnu::cold]] const completion& find_current(ibv_cq_ex* cq) noexcept {
   static const completion nothing{};
   call c(verb::next_poll, call::part::uncounted);
@@ -122,7 +124,7 @@ std::uint32_t read_byte_len(ibv_cq_ex* cq) {
   return current(cq).byte_len;
 }
 __be32 read_imm_data(ibv_cq_ex* cq) {
-  return current(cq).imm_data;  // or the key that was invalidated: the same place
+  return current(cq).imm_data;  // or the invalidated rkey: members of one union
 }
 std::uint32_t read_qp_num(ibv_cq_ex* cq) {
   return current(cq).qp_num;
@@ -142,7 +144,7 @@ std::uint8_t read_sl(ibv_cq_ex* cq) {
 std::uint8_t read_dlid_path_bits(ibv_cq_ex* cq) {
   return current(cq).dlid_path_bits;
 }
-/// Calls instead of nanoseconds, so that the same program reads the same.
+/// Time counts calls, not nanoseconds, so that every run of a program reads the same values.
 std::uint64_t read_time(ibv_cq_ex* cq) {
   return current_entry(cq).time;
 }
@@ -163,7 +165,7 @@ void install_readers(sim_cq& queue, std::uint64_t details) noexcept {
   cq.read_opcode = &read_opcode;
   cq.read_vendor_err = &read_vendor_err;
   cq.read_wc_flags = &read_wc_flags;
-  // What was not asked for stays null, as providers leave it (measured).
+  // A function that was not requested stays null, as with providers (measured).
   if ((details & IBV_WC_EX_WITH_BYTE_LEN) != 0) cq.read_byte_len = &read_byte_len;
   if ((details & IBV_WC_EX_WITH_IMM) != 0) cq.read_imm_data = &read_imm_data;
   if ((details & IBV_WC_EX_WITH_QP_NUM) != 0) cq.read_qp_num = &read_qp_num;

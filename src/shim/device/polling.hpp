@@ -10,8 +10,8 @@
 
 namespace ibvxx::shim {
 
-/// Puts the functions of an extended queue in place that read a detail of a completion, for the
-/// details that were asked for.
+/// Sets the functions of an extended CQ that read a completion, for the details requested at its
+/// creation.
 void install_readers(sim_cq& queue, std::uint64_t details) noexcept;
 
 namespace device {

@@ -102,7 +102,7 @@ bool translate(call& c, const sim_qp& qp, const ibv_send_wr& wr, send_request& r
   request.wr_id = wr.wr_id;
   request.opcode = wr.opcode;
   request.flags = wr.send_flags;
-  request.immediate = wr.invalidate_rkey;  // or imm_data: the same place
+  request.immediate = wr.invalidate_rkey;  // or imm_data: members of one union
   if (qp.verbs.qp_type == IBV_QPT_UD) {
     auto* ah = c.use<sim_ah>(wr.wr.ud.ah);
     if (!ah) return false;
@@ -166,7 +166,7 @@ int bind_mw(call& c, ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
   auto* qp = c.use<sim_qp>(handle);
   auto* window = qp ? c.use<sim_mw>(mw) : nullptr;
   if (!window || c.failing() || !c.given(bind, "mw_bind")) return c.refuse_code();
-  // The providers leave what they refuse in errno too (measured; providers/mlx5). A zero-based
+  // The providers set errno to the code that they return (measured; providers/mlx5). A zero-based
   // window is refused (measured).
   if ((bind->bind_info.mw_access_flags & IBV_ACCESS_ZERO_BASED) != 0)
     return call::from_kernel(EINVAL);
@@ -183,7 +183,7 @@ int bind_mw(call& c, ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
   send_request request;
   if (!translate(c, *qp, wr, request)) return EINVAL;
   submit(c.state(), *qp, request);
-  mw->rkey = wr.bind_mw.rkey;  // at once; the program has to undo it if the bind fails
+  mw->rkey = wr.bind_mw.rkey;  // at once; if the bind fails, the program must restore it
   retry_waiting(c.state());
   return 0;
 }

@@ -14,12 +14,12 @@ namespace ibvxx::shim {
 /// How many more requests the send queue has slots for.
 [[nodiscard]] std::size_t send_slots_left(const sim_qp& qp) noexcept;
 
-/// The device's form of a request, with its objects looked up: false, with a finding, where one is
-/// none.
+/// Converts a work request to the device's form and looks up its objects. False, with a finding,
+/// for an invalid one.
 [[nodiscard]] bool translate(call& c, const sim_qp& qp, const ibv_send_wr& wr,
                              send_request& request) noexcept;
 
-/// Whether a queue pair takes requests at all: EINVAL before RTS (measured), otherwise 0.
+/// 0 if the queue pair accepts sends; EINVAL before RTS (measured) and for an XRC receiver.
 [[nodiscard]] int check_sending(const sim_qp& qp) noexcept;
 
 namespace device {

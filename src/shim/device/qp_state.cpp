@@ -13,7 +13,7 @@ namespace ibvxx::shim {
 namespace {
 
 /// The attributes that the kernel takes out of an XRC queue pair's mask (modify_qp_mask in
-/// uverbs_cmd.c): those of the half that it has not.
+/// uverbs_cmd.c): those of the half, sender or receiver, that it lacks.
 [[nodiscard]] int seen_by_kernel(ibv_qp_type type, int mask) noexcept {
   if (type == IBV_QPT_XRC_SEND) return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
   if (type == IBV_QPT_XRC_RECV)
@@ -46,14 +46,14 @@ namespace {
     if (const int code = check_address(context, a.ah_attr)) return code;
   if (has(IBV_QP_ALT_PATH)) {
     if (const int code = check_address(context, a.alt_ah_attr)) return code;
-    // The kernel moves no paths of RoCE (_ib_modify_qp; measured).
+    // The kernel refuses alternate paths on RoCE (_ib_modify_qp; measured).
     const port_description* own = find_port(device, qp.attr.port_num);
     if (own && own->link_layer == IBV_LINK_LAYER_ETHERNET) return EINVAL;
   }
   const ibv_qp_state from = has(IBV_QP_CUR_STATE) ? a.cur_qp_state : qp.state();
   const ibv_qp_state to = has(IBV_QP_STATE) ? a.qp_state : from;
-  // A new address in SQD brings its port along (modify_qp of uverbs_cmd.c), which UC does not take
-  // there (measured).
+  // A new address in SQD brings its port along (modify_qp of uverbs_cmd.c), which UC refuses in SQD
+  // (measured).
   if (has(IBV_QP_AV) && from == IBV_QPS_SQD) mask |= IBV_QP_PORT;
   if (!modify_is_ok(from, to, qp.verbs.qp_type, mask)) return EINVAL;
   const device_behaviour& behaviour = context.behaviour();
@@ -105,15 +105,15 @@ void apply_attributes(sim_qp& qp, const ibv_qp_attr& a, int mask) noexcept {
     now.alt_pkey_index = a.alt_pkey_index;
     now.alt_timeout = a.alt_timeout;
   }
-  if (has(IBV_QP_CUR_STATE)) now.cur_qp_state = a.qp_state;  // as rxe has it (measured)
+  if (has(IBV_QP_CUR_STATE)) now.cur_qp_state = a.qp_state;  // as rxe does (measured)
 }
 
-/// Goes to another state, with what that does to the work that is queued.
+/// Enters a state, and flushes, discards or continues the queued requests as that state requires.
 void enter(session_state& state, sim_qp& qp, ibv_qp_state to) {
   const ibv_qp_state from = qp.state();
   if (to == IBV_QPS_ERR) {
     enter_error(state, qp);
-    // Receives that came after the first time (measured).
+    // Receives that were posted in ERR (measured).
     if (from == IBV_QPS_ERR) flush_receives(state, qp);
   } else {
     qp.attr.qp_state = to;
@@ -138,7 +138,7 @@ int modify_qp_rate_limit(call& c, ibv_qp* qp, ibv_qp_rate_limit_attr* attributes
   auto* found = c.use<sim_qp>(qp);
   if (!found || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   if (!found->context->offers().rate_limits) return EOPNOTSUPP;
-  // mlx5: RAW_PACKET in RTS, and no mask bit is known yet.
+  // mlx5: RAW_PACKET in RTS only, and no mask bit is defined.
   if (attributes->comp_mask != 0 || qp->qp_type != IBV_QPT_RAW_PACKET ||
       found->state() != IBV_QPS_RTS)
     return EINVAL;
@@ -150,7 +150,7 @@ int modify_qp(call& c, ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   auto* handle = c.use<sim_qp>(qp);
   if (!handle || c.failing() || !c.given(attributes, "attr")) return c.refuse_code();
   sim_qp& changed = *handle->original;
-  // libibverbs and rxe know no more (measured); of hardware's, RAW_PACKET has a rate.
+  // libibverbs and rxe accept no other bits (measured); hardware also a RAW_PACKET rate.
   int known = 2 * IBV_QP_DEST_QPN - 1;
   if (changed.context->offers().rate_limits) known |= IBV_QP_RATE_LIMIT;
   if ((mask & ~known) != 0) return EOPNOTSUPP;
@@ -164,8 +164,8 @@ int modify_qp(call& c, ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
   return c.concluded();
 }
 
-// Everything is filled in, whatever was asked for (measured); but for two fields that Soft-RoCE's
-// answer does not hold, which stay as they are.
+// Every field is filled in, whatever the mask (measured), except two that Soft-RoCE does not
+// report, which stay unchanged.
 int query_qp(call& c, ibv_qp* qp, ibv_qp_attr* out, int mask, ibv_qp_init_attr* init) {
   auto* handle = c.use<sim_qp>(qp);
   if (!handle || c.failing() || !c.given(out, "attr") || !c.given(init, "init_attr"))
@@ -214,7 +214,7 @@ int set_ece(call& c, ibv_qp* qp, ibv_ece* ece) {
 
 int query_qp_data_in_order(call& c, ibv_qp* qp, ibv_wr_opcode, std::uint32_t) {
   static_cast<void>(c.use<sim_qp>(qp));
-  return 0;  // as providers that do not know
+  return 0;  // as with providers that do not implement it
 }
 
 }  // namespace device

@@ -10,12 +10,12 @@
 namespace ibvxx::shim {
 namespace {
 
-/// Describes a port; `size` is how much of ibv_port_attr the caller has room for.
+/// Describes a port; `size`: of the caller's ibv_port_attr, which may be an older one.
 int answer_port(call& c, ibv_context* context, std::uint8_t number, ibv_port_attr* out,
                 std::size_t size) noexcept {
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(out, "port_attr")) return c.refuse_code();
-  std::memset(out, 0, std::min(size, sizeof *out));  // before anything is asked (measured)
+  std::memset(out, 0, std::min(size, sizeof *out));  // before the command (measured)
   const port_description* port = find_port(*owner->device, number);
   if (!port) return call::from_kernel(EINVAL);
   ibv_port_attr answer{};
@@ -78,8 +78,8 @@ int query_port(call& c, ibv_context* context, std::uint8_t port, ibv_port_attr* 
   return answer_port(c, context, port, out, size);
 }
 
-// The exported function fills the compatibility structure only, which ends before ibv_port_attr
-// grew.
+// The exported function fills the compatibility structure only, which lacks the fields that were
+// added to ibv_port_attr later.
 int query_port_compat(call& c, ibv_context* context, std::uint8_t port,
                       _compat_ibv_port_attr* out) {
   constexpr std::size_t compat_size = 48;
@@ -123,7 +123,7 @@ ssize_t query_gid_table(call& c, ibv_context* context, ibv_gid_entry* entries,
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return -c.refuse_code();
   if (flags != 0) return -call::from_kernel(EINVAL);
-  // The kernel refuses to be asked with no room, whatever there is (UVERBS_METHOD_QUERY_GID_TABLE).
+  // The kernel refuses 0 entries, even for an empty table (UVERBS_METHOD_QUERY_GID_TABLE).
   if (max_entries == 0) return -call::from_kernel(EINVAL);
   if (!c.given(entries, "entries")) return -EINVAL;
   const auto& ports = owner->device->described.ports;

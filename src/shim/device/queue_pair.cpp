@@ -18,7 +18,7 @@
 namespace ibvxx::shim {
 namespace {
 
-/// What the three ways of creation ask for, in one shape.
+/// The attributes of ibv_create_qp and ibv_create_qp_ex in one structure.
 struct wanted {
   ibv_qp_type type;
   ibv_qp_cap* cap;
@@ -68,8 +68,8 @@ struct wanted {
   return cap.max_inline_data > context.device->described.max_inline_data ? EINVAL : 0;
 }
 
-/// What is really given: room for SGEs and inline data is shared (rxe_qp_init_req), and the queues
-/// have a power of two of slots. The caller gets the first only (measured).
+/// Sets the capacities: SGEs and inline data share their space (rxe_qp_init_req), and the queues
+/// have the capacity of queue_capacity(). The caller's cap returns the former only (measured).
 void give_sizes(sim_qp& qp, const wanted& w) noexcept {
   ibv_qp_cap& given = *w.cap;
   constexpr auto sge = static_cast<std::uint32_t>(sizeof(ibv_sge));
@@ -82,7 +82,7 @@ void give_sizes(sim_qp& qp, const wanted& w) noexcept {
   if (w.srq) qp.cap.max_recv_sge = 0;
 }
 
-/// Looks up an optional object; false when it was given and is none.
+/// Looks up an optional object; false for an invalid handle that is not null.
 template <class Sim, class Handle>
 [[nodiscard]] bool look_up_optional(call& c, Handle* handle, Sim*& found) noexcept {
   found = handle ? c.use<Sim>(handle) : nullptr;
@@ -104,7 +104,7 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   const bool lacks_send = !receiver && !send_cq && !table;
   const bool lacks_recv = !receiver && w.type != IBV_QPT_XRC_SEND && !recv_cq && !table;
   if (lacks_send || lacks_recv) {
-    // libibverbs 44 does not get as far as asking the kernel: it crashes (measured).
+    // libibverbs 44 crashes before it calls the kernel (measured).
     static_cast<void>(c.given(nullptr, lacks_send ? "send_cq" : "recv_cq"));
     return c.refuse_pointer();
   }
@@ -166,8 +166,8 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   constexpr std::uint64_t acknowledged =
       unacknowledged | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV;
-  // IBV_QP_EX_WITH_ATOMIC_WRITE, not in every verbs.h: Soft-RoCE's provider knows it, Linux 6.1
-  // not.
+  // IBV_QP_EX_WITH_ATOMIC_WRITE, not in every verbs.h: Soft-RoCE's provider accepts it, Linux 6.1
+  // does not.
   constexpr std::uint64_t atomic_write = 1U << 12;
   std::uint64_t possible = 0;
   switch (a.qp_type) {
@@ -268,7 +268,7 @@ int destroy_qp(call& c, ibv_qp* qp) {
   if (--itself.users == 0) {
     clear_work(c.state(), itself);
     itself.context->device->qps.release(qp->qp_num);
-    retry_waiting(c.state());  // requests of others that it does not answer any more
+    retry_waiting(c.state());  // requests to it get no response from now on
   }
   drop_async_events(*ending->context, qp);
   wait_for_acks(c, *c.record_of(qp));

@@ -40,7 +40,7 @@ struct sim_qp {
   ibv_qp_cap cap{};  // real capacities
   ibv_qp_attr attr{};
   ibv_ece ece{};
-  sim_qp* original = this;        // of one that ibv_open_qp gave: the queue pair itself
+  sim_qp* original = this;        // the queue pair itself, for a handle from ibv_open_qp
   unsigned users = 1;             // handles of the queue pair itself
   std::vector<ibv_gid> groups{};  // multicast groups that it has joined
 
@@ -75,7 +75,7 @@ namespace device {
 
 ibv_qp* create_qp(call& c, ibv_pd* pd, ibv_qp_init_attr* attributes);
 /// The functions of an extended queue pair that take part in interception (ibv_wr_start and the
-/// like) are empty: intercept/ puts them in place.
+/// like) are null: intercept/ sets them.
 ibv_qp* create_qp_ex(call& c, ibv_context* context, ibv_qp_init_attr_ex* a);
 ibv_qp* open_qp(call& c, ibv_context* context, ibv_qp_open_attr* attributes);
 int destroy_qp(call& c, ibv_qp* qp);

@@ -14,7 +14,7 @@
 namespace ibvxx::shim {
 namespace {
 
-/// rxe_srq_chk_init (measured): nothing of 0 requests, nothing above the limits.
+/// rxe_srq_chk_init (measured): 0 requests and values above the limits are refused.
 [[nodiscard]] int check_srq_sizes(const sim_context& context, const ibv_srq_attr& asked) noexcept {
   const ibv_device_attr& limits = context.limits();
   if (asked.max_wr == 0 || asked.max_wr > static_cast<std::uint32_t>(limits.max_srq_wr) ||
@@ -134,7 +134,7 @@ ibv_srq* create_srq(call& c, ibv_pd* pd, ibv_srq_init_attr* attributes) {
 }
 
 // rxe_srq_chk_attr (measured): the limit against the real size, the new size against the limit in
-// force; unknown bits are passed over.
+// force; unknown bits are ignored.
 int modify_srq(call& c, ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
   auto* queue = c.use<sim_srq>(srq);
   if (!queue || c.failing() || !c.given(attributes, "srq_attr")) return c.refuse_code();

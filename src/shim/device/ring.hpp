@@ -1,4 +1,4 @@
-// A queue that stops allocating once it has been as full as it gets.
+// A queue that allocates only when it holds more elements than ever before.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,9 @@
 
 namespace ibvxx::shim {
 
-/// First in, first out. Slots are reused as they are, with whatever room their members have gained.
+/// First in, first out. A slot is reused with its old content, so that its members keep their
+/// capacity. Costs: append() is constant, amortised; pop(), clear() and truncate() are constant;
+/// remove_if() is linear.
 template <class T>
 class ring {
  public:
@@ -27,7 +29,7 @@ class ring {
     --count_;
   }
   void clear() noexcept { first_ = count_ = 0; }
-  /// Keeps the first ones only.
+  /// Keeps the first `kept` elements only.
   void truncate(std::size_t kept) noexcept { count_ = std::min(count_, kept); }
 
   /// Removes the elements for which `unwanted` returns true, and keeps the order of the rest.

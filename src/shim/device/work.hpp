@@ -36,16 +36,16 @@ struct send_request {
   std::uint32_t remote_qkey = 0;
   // binding a window
   sim_mw* window = nullptr;
-  std::uint32_t window_key = 0;  // what the program believes the window's key to be
+  std::uint32_t window_key = 0;  // the window's key according to the program
   std::uint32_t new_key = 0;
   sim_mr* region = nullptr;
   std::uint64_t window_address = 0;
   std::uint64_t window_length = 0;
   unsigned window_access = 0;
-  std::uint32_t rule = 0;  // completion_plan: what is to become of it
+  std::uint32_t rule = 0;  // completion_plan: number of the rule for it; 0: none
 };
 
-/// One that has to wait, with copies of what it borrowed.
+/// A request that waits in its queue, with copies of its SGEs and inline data.
 struct queued_send {
   send_request request{};
   std::vector<ibv_sge> sges{};
@@ -60,7 +60,7 @@ struct receive_request {
 /// A completion in its queue.
 struct completion {
   ibv_wc wc{};
-  std::uint64_t time = 0;        // the call that it came from
+  std::uint64_t time = 0;        // number of the call that produced it
   sim_qp* qp = nullptr;          // hardware: the queue pair whose slots polling gives back
   std::uint32_t gives_back = 0;  // hardware: how many
 };

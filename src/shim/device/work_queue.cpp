@@ -1,7 +1,7 @@
 #include "device/work_queue.hpp"
 
-// Soft-RoCE has none. The checks are those of the kernel's uverbs_cmd.c and of mlx5. No packet
-// arrives.
+// Soft-RoCE has no work queues. The checks are those of the kernel's uverbs_cmd.c and of mlx5. No
+// packet arrives.
 #include <cerrno>
 #include <cstddef>
 #include <vector>
@@ -34,7 +34,7 @@ int post_wq_recv(call& c, ibv_wq* wq, ibv_recv_wr* list, ibv_recv_wr** bad) {
 int modify_wq(call& c, ibv_wq* wq, ibv_wq_attr* a) {
   auto* queue = c.use<sim_wq>(wq);
   if (!queue || c.failing() || !c.given(a, "attr")) return c.refuse_code();
-  // ib_uverbs_ex_modify_wq: something to do, nothing unknown, and a present state that is right.
+  // ib_uverbs_ex_modify_wq: a mask that is not 0, no unknown bits, and the right current state.
   constexpr unsigned known = IBV_WQ_ATTR_STATE | IBV_WQ_ATTR_CURR_STATE | IBV_WQ_ATTR_FLAGS;
   if (a->attr_mask == 0 || (a->attr_mask & ~known) != 0) return EINVAL;
   if ((a->attr_mask & IBV_WQ_ATTR_CURR_STATE) != 0 && a->curr_wq_state != queue->state)
@@ -42,7 +42,7 @@ int modify_wq(call& c, ibv_wq* wq, ibv_wq_attr* a) {
   if ((a->attr_mask & IBV_WQ_ATTR_STATE) != 0) {
     const ibv_wq_state to = a->wq_state;
     if (to < IBV_WQS_RESET || to > IBV_WQS_ERR) return EINVAL;
-    // mlx5: an ended queue starts again from RESET, and a fresh one has nothing to fail.
+    // mlx5: a queue leaves ERR only for RESET, and does not enter ERR from RESET.
     if ((queue->state == IBV_WQS_ERR && to == IBV_WQS_RDY) ||
         (queue->state == IBV_WQS_RESET && to == IBV_WQS_ERR))
       return EINVAL;

@@ -35,7 +35,7 @@ struct sim_rwq_ind_table {
 namespace device {
 
 int post_wq_recv(call& c, ibv_wq* wq, ibv_recv_wr* list, ibv_recv_wr** bad);
-/// ibv_wq::post_recv is empty: intercept/ puts it in place.
+/// ibv_wq::post_recv is null: intercept/ sets it.
 ibv_wq* create_wq(call& c, ibv_context* context, ibv_wq_init_attr* a);
 int modify_wq(call& c, ibv_wq* wq, ibv_wq_attr* a);
 int destroy_wq(call& c, ibv_wq* wq);

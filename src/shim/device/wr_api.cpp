@@ -18,7 +18,7 @@
 namespace ibvxx::shim {
 namespace {
 
-/// How long a batch may be open before that is reported to another thread that wants to begin one.
+/// How long ibv_wr_start waits for another thread's batch before that is reported.
 constexpr std::chrono::milliseconds batch_deadline{5000};
 
 /// The batch that this thread has open, so that the functions below need no look-up.
@@ -88,7 +88,7 @@ void spoil(sim_qp& qp, int code) noexcept {
   return &slot.request;
 }
 
-/// The request that a setter is about; without one where none was begun, or the batch is spoilt.
+/// The request that a setter changes. Empty if none was begun, or if the batch has an error.
 struct subject {
   sim_qp* qp = nullptr;
   queued_send* slot = nullptr;
@@ -160,13 +160,14 @@ void install_atomic_write(Extended& qp) noexcept {
     };
 }
 
-/// Looks objects up, which takes the lock for a moment. Not a verb of its own: the batch is.
+/// Looks up an object, under the engine's lock. Not counted as a call: ibv_wr_start and the end of
+/// the batch are.
 template <class Sim>
 [[nodiscard]] Sim* look_up_object(const void* handle) noexcept {
   call c(verb::wr_start, call::part::uncounted);
   return c.use<Sim>(handle);
 }
-/// An argument that providers follow: false, with a finding, where it is null.
+/// An argument that providers dereference: false, with a finding, if it is null.
 [[nodiscard]] bool given(const void* argument, const char* name) noexcept {
   if (argument) [[likely]]
     return true;
@@ -255,7 +256,7 @@ void wr_set_inline_data(ibv_qp_ex* qp, void* bytes, std::size_t length) {
   return true;
 }
 
-/// The device's view of what was set: the SGEs, or the inline data.
+/// Completes the device's form of a request: SGEs, or inline data, and the length.
 void finish(queued_send& slot) noexcept {
   send_request& request = slot.request;
   if ((request.flags & IBV_SEND_INLINE) != 0)
@@ -272,7 +273,7 @@ void finish(queued_send& slot) noexcept {
 void install_builders(sim_qp& made, std::uint64_t operations) noexcept {
   ibv_qp_ex& qp = made.extended;
   const auto asked = [operations](std::uint64_t bit) noexcept { return (operations & bit) != 0; };
-  // What was not asked for stays null, as providers leave it (measured).
+  // A function that was not requested stays null, as with providers (measured).
   if (asked(IBV_QP_EX_WITH_RDMA_WRITE)) qp.wr_rdma_write = &wr_rdma_write;
   if (asked(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)) qp.wr_rdma_write_imm = &wr_rdma_write_imm;
   if (asked(IBV_QP_EX_WITH_SEND)) qp.wr_send = &wr_send;

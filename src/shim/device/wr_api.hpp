@@ -10,8 +10,8 @@
 
 namespace ibvxx::shim {
 
-/// Puts the functions of an extended queue pair in place that build a request, for the kinds of
-/// request that were asked for.
+/// Sets the functions of an extended queue pair that build a request, for the operations requested
+/// at its creation.
 void install_builders(sim_qp& made, std::uint64_t operations) noexcept;
 
 namespace device {

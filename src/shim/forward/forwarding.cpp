@@ -9,7 +9,7 @@
 namespace ibvxx::shim {
 namespace {
 
-/// What the fields of an object name: its context, and what else it was made from.
+/// An object's context and its other parents, read from its fields.
 struct descent {
   const ibv_context* context;
   std::array<const void*, 4> parents{};

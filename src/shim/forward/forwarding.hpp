@@ -15,10 +15,11 @@
 
 namespace ibvxx::shim {
 
-/// Before the real call: false where a rule makes it fail, or where the object that it is called on
-/// is gone (a finding). A destroy that would wait for ever is a finding, and ends.
+/// Called before the real call. False if a rule makes it fail, or if its object is destroyed (a
+/// finding). For a destroy that would wait for ever, adds a finding and makes the missing
+/// acknowledgements, so that it returns.
 [[nodiscard]] bool admit(call& c) noexcept;
-/// After it: records what it made or ended.
+/// Called after the real call: records the object that it made or destroyed.
 void record_outcome(call& c, const void* made = nullptr) noexcept;
 
 /// What a refused call returns, by the convention of its verb.
@@ -76,9 +77,9 @@ Result call_real(const char* name, Arguments... arguments) noexcept {
   return target ? target(arguments...) : without_function<Result>();
 }
 
-// Where a real operation is found. An entry of intercept/ names one of these: an exported function,
-// a slot of ibv_context_ops, verbs_context or object_operations, or a function of
-// forward/recorded_verbs.hpp, for verbs of which more than their object is recorded.
+// The forms in which an entry of intercept/ names a real operation: an exported function, a slot of
+// ibv_context_ops, verbs_context or object_operations, or a function of forward/recorded_verbs.hpp,
+// for verbs of which more than their object is recorded.
 
 /// A function that libibverbs exports.
 struct exported {
@@ -100,7 +101,7 @@ template <class Object>
   return *object->context;
 }
 
-/// The operation itself. The subject must be known to be alive: it is dereferenced.
+/// The real operation. The subject must be alive: it is dereferenced.
 template <class Function, class Object>
 [[nodiscard]] Function* find_operation(Function* verbs_context::*slot, Object* subject) noexcept {
   return original_operations(context_of(subject)).*slot;
@@ -134,7 +135,7 @@ Result forward(call& c, Result (*recorded)(call&, Parameters...),
   return recorded(c, arguments...);
 }
 
-/// The requests before one that a rule refuses are carried out.
+/// Posts the requests before the one that a rule refuses.
 template <class Result, class Operations, class Object, class Request>
 int forward(call& c, list_operation<int (*Operations::*)(Object*, Request*, Request**)> post,
             Object* subject, Request* list, Request** bad) noexcept {

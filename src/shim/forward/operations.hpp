@@ -8,15 +8,15 @@
 
 namespace ibvxx::shim {
 
-/// verbs.h calls many verbs through the context. Puts `ours` in the place of the operations of a
-/// real context, slot by slot; a slot that is empty in either stays as it is. The replaced ones
-/// stay known as long as the process lives, since the shim's outlast the session that put them
-/// there.
+/// Replaces the operations of a real context, through which verbs.h calls many verbs, by `ours`; a
+/// slot that is null in either stays unchanged. The replaced operations are kept until the process
+/// exits, since the shim's outlast the session that installed them.
 void replace_operations(ibv_context& context, const verbs_context& ours);
 /// The operations of a real context as they were before.
 [[nodiscard]] const verbs_context& original_operations(const ibv_context& context) noexcept;
 
-/// And some through the object itself: an extended CQ or queue pair, a work queue, device memory.
+/// The operations that verbs.h calls through an object itself: an extended CQ or queue pair, a work
+/// queue, device memory.
 struct object_operations {
   decltype(ibv_cq_ex::start_poll) start_poll = nullptr;
   decltype(ibv_cq_ex::next_poll) next_poll = nullptr;

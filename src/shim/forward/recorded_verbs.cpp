@@ -8,7 +8,7 @@
 namespace ibvxx::shim::real {
 namespace {
 
-/// The event by which an object's async events are acknowledged, whichever they were.
+/// An event that acknowledges any async event of an object.
 [[nodiscard]] ibv_async_event async_event_of(const record& object) noexcept {
   ibv_async_event event{};
   event.element.qp = static_cast<ibv_qp*>(const_cast<void*>(object.handle));
@@ -19,7 +19,7 @@ namespace {
   return event;
 }
 
-/// The ledger follows a region to another protection domain.
+/// Records that a region has moved to another protection domain.
 void move_to(const call& c, const ibv_mr* mr, const ibv_pd* pd) {
   record* const moved = c.record_of(mr);
   record* const to = c.record_of(pd);
@@ -102,7 +102,7 @@ int memcpy_from_dm(call& c, void* host, ibv_dm* dm, std::uint64_t offset, std::s
 
 int wr_complete(call& c, ibv_qp_ex* handle) {
   const record* own = c.is_seen() ? c.record_of(handle) : nullptr;
-  // A provider holds its lock from ibv_wr_start on.
+  // A provider holds its lock since ibv_wr_start; ibv_wr_abort releases it.
   if (c.failing() && (!own || own->live)) original_operations(handle).wr_abort(handle);
   return forward<int>(c, &object_operations::wr_complete, handle);
 }

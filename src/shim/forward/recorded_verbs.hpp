@@ -25,8 +25,8 @@ int rereg_mr(call& c, ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::siz
 int memcpy_from_dm(call& c, void* host, ibv_dm* dm, std::uint64_t offset, std::size_t length);
 int wr_complete(call& c, ibv_qp_ex* handle);
 
-/// Acknowledges what the program has read of an object and not acknowledged, which is a finding by
-/// now: the destroy in libibverbs would wait for it for ever.
+/// Acknowledges the events of an object that the program has read and not acknowledged, so that the
+/// destroy in libibverbs returns. wait_for_acks() has added the finding.
 void acknowledge_rest(record& object) noexcept;
 
 }  // namespace ibvxx::shim::real

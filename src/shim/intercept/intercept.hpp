@@ -1,7 +1,7 @@
-// The way of every intercepted call. Header only.
+// What every intercepted function does. Header only.
 //
-// An entry says three things: the verb, where the real operation is found, and the device's
-// function. What the verb is called on is its first argument.
+// An entry names the verb, the real operation and the device's function. The verb's object is its
+// first argument.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -34,7 +34,7 @@ template <class... Rest>
   return nullptr;
 }
 
-/// Asks for every verb whether the real library answers or the device.
+/// Passes a call to the real library or to the device; every verb is decided here.
 template <class Real, class Result, class... Parameters>
 Result answer(call& c, Real real, Result (*simulated)(call&, Parameters...),
               std::type_identity_t<Parameters>... arguments) {
@@ -49,7 +49,7 @@ Result intercepted(verb v, Real real, Result (*simulated)(call&, Parameters...),
   return answer(c, real, simulated, arguments...);
 }
 
-/// A call that makes an object with operations of its own, into which `intercept` puts the shim's.
+/// A call that makes an object with operations of its own; `intercept` replaces them by the shim's.
 template <class Real, class Result, class... Parameters>
 Result intercepted_maker(verb v, Real real, Result (*simulated)(call&, Parameters...),
                          void (*intercept)(call&, Result),

@@ -5,7 +5,7 @@
 namespace ibvxx::shim {
 namespace {
 
-/// A name from the real library; without one there are no names.
+/// A name from the real library; "unknown" where it is not installed.
 template <class Value>
 [[nodiscard]] const char* name_of(const char* function, Value value) noexcept {
   const char* found = call_real<const char*>(function, value);

@@ -51,7 +51,7 @@ ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, std::size_t length, std::uint
                      address, length, iova, access);
 }
 
-// verbs.h calls it for ibv_reg_mr too, depending on constant folding: one verb, whichever it is.
+// verbs.h calls it for ibv_reg_mr too, depending on constant folding: one verb in both cases.
 ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, std::size_t length, std::uint64_t iova,
                          unsigned access) {
   return intercepted(

@@ -1,4 +1,4 @@
-// The session of a program that begins none itself, by IBVXX_SHIM in its environment.
+// The session that IBVXX_SHIM in the environment requests for a program that begins none itself.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -27,7 +27,7 @@ std::unique_ptr<session_state> make_ambient_session() {
   return state;
 }
 
-/// Before the constructors of the program's static objects, which may call verbs.
+/// Runs before the constructors of the program's static objects, which may call verbs.
 [[gnu::constructor(101)]] void offer_ambient_session() {
   engine::set_ambient_session(&make_ambient_session);
 }

@@ -86,7 +86,7 @@ void destroy_leftovers() {
         break;
       }
       case object_kind::descriptor:
-        break;  // a failed close() has closed
+        break;  // close() frees the descriptor even where it fails
     }
   }
 }

@@ -17,7 +17,7 @@
 namespace ibvxx::shim::detail {
 namespace {
 
-// Failures that destructors handed over in the run under way; the handler is a plain function.
+// Teardown errors of the current run. Global, since the handler is a plain function.
 std::vector<error>* handed_over = nullptr;
 
 void keep_teardown_error(const error& e) noexcept {
@@ -79,7 +79,8 @@ struct run {
 [[nodiscard]] bool is_of(const error& e, const fault_rule& rule) noexcept {
   return e.call() == rule.call && e.code() == rule.code;
 }
-/// As far as the body reports it.
+/// Whether the body reported the rule's failure; a body without an error object is compared by its
+/// code.
 [[nodiscard]] bool is_of(const body_outcome& outcome, const fault_rule& rule) noexcept {
   if (outcome.told) return is_of(*outcome.told, rule);
   return outcome.failed && (outcome.code == 0 || outcome.code == rule.code);
@@ -152,8 +153,8 @@ class sweeper {
     return one;
   }
 
-  /// The body must report the first failure, or, if that was a destroy's, at least the teardown
-  /// handler. A second one may be lost only where it was a query's, not a destroy's.
+  /// The body must report the first failure; for a destroy, the teardown handler may report it
+  /// instead. A second failure may stay unreported, unless it is a destroy's and the body succeeds.
   void check_told(const std::vector<fault_rule>& rules, const run& one) {
     for (const fault_rule& rule : rules) {
       const bool destroy = row_of(rule.call).ends_something();

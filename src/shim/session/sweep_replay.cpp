@@ -23,7 +23,7 @@ namespace {
   refuse_replay(part, "names no verb that a sweep fails");
 }
 
-/// A number that stands by itself; 0 where there is none.
+/// The number that the whole text is; 0 if it is none.
 [[nodiscard]] std::uint64_t number(std::string_view text) noexcept {
   std::uint64_t value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -10,7 +10,7 @@
 namespace ibvxx::shim {
 
 [[nodiscard]] std::string to_replay(const std::vector<fault_rule>& rules);
-/// Throws std::logic_error, naming the part, for what is no such line.
+/// The rules of such a line. Throws std::logic_error that names the malformed part.
 [[nodiscard]] std::vector<fault_rule> from_replay(std::string_view line);
 
 }  // namespace ibvxx::shim

@@ -1,4 +1,4 @@
-// What a sweep saw, for people and for programs.
+// The report of a sweep, as text and as JSON lines.
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
@@ -27,7 +27,7 @@ void add_quoted(std::string& out, std::string_view text) {
   }
   out += '"';
 }
-/// And a member of an object, behind others.
+/// Appends a member to a JSON object that has one already.
 void add_member(std::string& out, const char* key, std::string_view text) {
   out += ",\"";
   out += key;

@@ -1,4 +1,4 @@
-// Memory allocation: a call that fails like any other.
+// operator new and operator delete: rules can fail an allocation like any other call.
 #include "core/sees_allocations.hpp"
 
 #if IBVXX_SHIM_SEES_ALLOCATIONS
@@ -27,7 +27,7 @@ namespace {
 
 [[nodiscard]] void* try_allocate(std::size_t size, std::align_val_t alignment) noexcept {
   const auto boundary = static_cast<std::size_t>(alignment);
-  // aligned_alloc wants a multiple of the alignment.
+  // aligned_alloc requires a multiple of the alignment.
   return admitted() ? std::aligned_alloc(boundary, (size + boundary) & ~(boundary - 1)) : nullptr;
 }
 
@@ -45,7 +45,8 @@ template <class... Alignment>
 
 }  // namespace
 
-// Every form, also those that the standard library builds on others: AddressSanitizer's do not.
+// Every form is defined, also those that the standard library implements by others:
+// AddressSanitizer does not.
 void* operator new(std::size_t size) {
   return allocate(size);
 }

@@ -100,8 +100,8 @@ int close(int fd) {
   return c.is_seen() ? close_seen(c, fd) : close_uncounted(fd);
 }
 
-// A single pointer-sized argument stands for all that fcntl may be given: every ABI of Linux passes
-// int and pointer alike.
+// One pointer-sized argument covers every type that fcntl takes: every ABI of Linux passes int and
+// pointer alike.
 int fcntl(int fd, int command, ...) {
   std::va_list arguments;
   va_start(arguments, command);

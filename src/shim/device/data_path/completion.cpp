@@ -35,7 +35,7 @@ namespace {
 }
 
 void flush_sends(session_state& state, sim_qp& qp) {
-  // The one that is being carried out completes by itself.
+  // execute() completes the request that it carries out itself.
   const std::size_t kept = qp.first_is_running ? 1 : 0;
   for (std::size_t i = kept; i < qp.sends.size(); ++i)
     complete_send(state, qp, qp.sends[i].request, IBV_WC_WR_FLUSH_ERR);
@@ -60,7 +60,7 @@ bool complete(session_state& state, sim_cq& cq, const completion& done, bool sol
       find_undersized_queue(state, cq, done.wc);
       return false;
     }
-    cq.entries.pop();  // written over
+    cq.entries.pop();  // the oldest is overwritten
   }
   completion& kept = cq.entries.append();
   kept = done;

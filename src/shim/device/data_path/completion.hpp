@@ -14,17 +14,17 @@ namespace ibvxx::shim {
 /// full: the completion is lost, and IBV_EVENT_CQ_ERR is raised.
 bool complete(session_state& state, sim_cq& cq, const completion& done, bool solicited);
 
-/// Writes the requester's completion, where there is to be one: always when it failed.
+/// Writes the requester's completion, if the request is signaled or has failed.
 void complete_send(session_state& state, sim_qp& qp, const send_request& request,
                    ibv_wc_status status);
-/// The same for a failure, after which the queue pair enters ERR or SQE.
+/// complete_send() for a failure, after which the queue pair enters ERR or SQE.
 void fail_send(session_state& state, sim_qp& qp, const send_request& request, ibv_wc_status status);
 
-/// State ERR: what is queued is flushed.
+/// Enters ERR and flushes the queued requests.
 void enter_error(session_state& state, sim_qp& qp);
 /// The send queue of a queue pair in SQD has drained: raises the event.
 void raise_drained(sim_qp& qp);
-/// Removes what is queued without completions: on the way to RESET, and at a destroy.
+/// Discards the queued requests without completions: for RESET and for a destroy.
 void clear_work(session_state& state, sim_qp& qp);
 /// Flushes the receives of a queue pair in ERR.
 void flush_receives(session_state& state, sim_qp& qp);

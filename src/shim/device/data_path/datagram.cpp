@@ -17,7 +17,7 @@ namespace ibvxx::shim {
 namespace {
 
 constexpr std::size_t header_size = 40;         // in front of every datagram received
-constexpr std::uint32_t any_member = 0xffffff;  // the number that multicast datagrams go to
+constexpr std::uint32_t any_member = 0xffffff;  // the destination QP number of multicast datagrams
 
 using header = std::array<std::uint8_t, header_size>;
 
@@ -75,7 +75,7 @@ void send_datagram(session_state& state, sim_qp& qp, const send_request& request
   // IBA 10.2.5: a Q_Key with its highest bit set means the sender's own.
   const bool own_key =
       qp.context->behaviour().high_qkey_means_own && (request.remote_qkey & 0x80000000) != 0;
-  // On InfiniBand without a GRH the 40 bytes in front are there too, with nothing in them.
+  // On InfiniBand without a GRH the 40 bytes in front are zeros.
   const message sent{.payload = payload,
                      .length = bytes.size() + request.length,
                      .transport = IBV_QPT_UD,

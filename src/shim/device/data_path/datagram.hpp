@@ -8,8 +8,8 @@
 
 namespace ibvxx::shim {
 
-/// Sends a datagram to where its address leads. It may be dropped on the way: nothing comes back.
-/// Needs the engine's lock.
+/// Sends a datagram to its address. It may be dropped: there is no response. Needs the engine's
+/// lock.
 void send_datagram(session_state& state, sim_qp& qp, const send_request& request,
                    const segment_list& local);
 

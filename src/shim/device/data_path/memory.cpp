@@ -13,13 +13,14 @@
 namespace ibvxx::shim {
 namespace {
 
-/// Whether `length` bytes at `address` are inside a range; nothing here can wrap.
+/// Whether `length` bytes at `address` are inside a range; without overflow.
 [[nodiscard]] bool inside(std::uint64_t address, std::uint64_t length, std::uint64_t begin,
                           std::uint64_t size) noexcept {
   return address >= begin && address - begin <= size && length <= size - (address - begin);
 }
 
-/// Where the bytes are, or null for those that are not to be touched.
+/// The bytes at an address. Null where they must not be accessed: the region has none, or the
+/// program has freed or unmapped them.
 [[nodiscard]] std::byte* bytes_at(sim_mr& region, std::uint64_t address,
                                   std::uint64_t length) noexcept {
   if (!region.bytes) return nullptr;
@@ -39,7 +40,7 @@ namespace {
   return bytes;
 }
 
-/// Walks over a list in pieces.
+/// A position in a list of segments.
 class cursor {
  public:
   explicit cursor(const segment_list& list) noexcept : list_(list) { skip(); }
@@ -115,8 +116,8 @@ memory_fault find_remote(sim_device& device, const sim_qp& qp, std::uint32_t rke
   if ((window.access & access) == 0) return memory_fault::access;
   const bool zero_based = (window.access & IBV_ACCESS_ZERO_BASED) != 0;
   const std::uint64_t begin = zero_based ? 0 : window.address;
-  // Soft-RoCE of Linux 6.1 looks at the region's range only (measured), which is a mistake: IBA
-  // 10.6.7.2.6 wants the window's.
+  // Soft-RoCE of Linux 6.1 looks at the region's range only (measured), which is a bug: IBA
+  // 10.6.7.2.6 requires the window's.
   if (!inside(address, length, begin, window.length)) return memory_fault::range;
   found = {bytes_at(*window.region, address - begin + window.address, length), length};
   return memory_fault::none;

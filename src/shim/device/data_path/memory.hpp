@@ -14,14 +14,14 @@ namespace ibvxx::shim {
 
 struct sim_qp;
 
-/// Bytes of the program, or with a null pointer bytes that read as zeros and swallow what is
-/// written.
+/// A range of bytes. With a null pointer, reads return zeros and writes are discarded.
 struct segment {
   std::byte* bytes;
   std::uint64_t length;
 };
 
-/// The segments of one request. Only a request with very many allocates.
+/// The segments of one request. Costs: add() and access are constant; only a request with more
+/// segments than `few_` holds allocates.
 class segment_list {
  public:
   segment_list() noexcept {}  // the array is left as it is
@@ -46,8 +46,8 @@ class segment_list {
 enum class memory_fault : std::uint8_t { none, key, range, access };
 
 /// The memory of scatter or gather entries in a domain (null: any), as much as it takes to make up
-/// `length` bytes, or all. Entries of length 0, and those behind the last byte, are passed over,
-/// whatever else they hold (measured).
+/// `length` bytes, or all. Entries of length 0, and those behind the last byte, are skipped without
+/// a check (measured).
 [[nodiscard]] memory_fault find_local(sim_device& device, const void* domain, const ibv_sge* sges,
                                       std::size_t count, bool writable, segment_list& found,
                                       std::uint64_t length = UINT64_MAX);

@@ -29,15 +29,15 @@ struct receive_queue {
   return {&qp.receives, qp.domain, qp.recv_cq, nullptr};
 }
 
-/// A receive of an SRQ is taken: the one event that its limit asked for.
+/// Called after a receive was taken from an SRQ: raises the event for its limit, once.
 void watch_limit(sim_srq& srq) {
   if (srq.attr.srq_limit == 0 || srq.receives.size() >= srq.attr.srq_limit) return;
   srq.attr.srq_limit = 0;
   raise_srq_event(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
-/// Of a message that does not fit, the packets are there that did (measured): of a datagram the
-/// header in front, of others what fills whole MTUs.
+/// Copies the packets that fit, of a message that does not (measured): the header of a datagram, or
+/// as many whole MTUs of another message as there is space for.
 void copy_head(const sim_qp& qp, const message& arriving, std::uint64_t room,
                const segment_list& target) {
   constexpr std::uint64_t datagram_header = 40;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t longest_message = std::uint64_t{1} << 31;  // IBA 9.7.7: 2^31 bytes
 
-/// Which requests a type of queue pair knows (rxe_opcode.c; measured).
+/// Whether a type of queue pair supports an opcode (rxe_opcode.c; measured).
 [[nodiscard]] bool is_possible(ibv_qp_type type, ibv_wr_opcode opcode) noexcept {
   switch (opcode) {
     case IBV_WR_SEND:
@@ -37,7 +37,7 @@ constexpr std::uint64_t longest_message = std::uint64_t{1} << 31;  // IBA 9.7.7:
   }
 }
 
-/// The status for what is wrong with local memory.
+/// The status of a completion for a fault in local memory.
 [[nodiscard]] ibv_wc_status local_status(const sim_qp& qp, memory_fault fault) noexcept {
   return fault == memory_fault::key ? qp.context->behaviour().unknown_lkey : IBV_WC_LOC_PROT_ERR;
 }
@@ -120,7 +120,7 @@ progress unanswered(session_state& state, sim_qp& qp, const send_request& reques
   return true;
 }
 
-/// RC, and XRC as far as it is the same.
+/// RC and XRC.
 progress execute_acknowledged(session_state& state, sim_qp& qp, const send_request& request) {
   const bool reads = is_answered_with_data(request.opcode);
   segment_list local;
@@ -128,7 +128,7 @@ progress execute_acknowledged(session_state& state, sim_qp& qp, const send_reque
     const memory_fault fault = gather(qp, request, local);
     if (fault != memory_fault::none) return fail(state, qp, request, local_status(qp, fault));
   } else if (qp.attr.max_rd_atomic == 0) {
-    return progress::waiting;  // for room that never comes (measured)
+    return progress::waiting;  // for ever: no read may be outstanding (measured)
   }
   const message sent = make_message(qp, request, local);
   const response answer = exchange(state, qp, sent);
@@ -150,7 +150,7 @@ progress execute_acknowledged(session_state& state, sim_qp& qp, const send_reque
   return succeed(state, qp, request);
 }
 
-/// UC: nothing comes back, whatever the responder makes of it.
+/// UC: the responder sends no response.
 progress execute_unacknowledged(session_state& state, sim_qp& qp, const send_request& request) {
   segment_list local;
   const memory_fault fault = gather(qp, request, local);
@@ -166,7 +166,7 @@ progress execute_datagram(session_state& state, sim_qp& qp, const send_request& 
   const memory_fault fault = gather(qp, request, local);
   if (fault != memory_fault::none) return fail(state, qp, request, local_status(qp, fault));
   const port_description* port = find_port(*qp.context->device, qp.attr.port_num);
-  // IBA C10-93.1.1: what is longer than the port's MTU is not sent, and that is no error
+  // IBA C10-93.1.1: a datagram longer than the port's MTU is not sent, and completes with success
   // (measured).
   if (port && request.length <= std::uint64_t{128} << port->active_mtu)
     send_datagram(state, qp, request, local);
@@ -182,7 +182,7 @@ progress execute(session_state& state, sim_qp& qp, const send_request& request) 
       ++rule->fired;
       return fail(state, qp, request, rule->status);
     }
-  // Soft-RoCE does not look at how much a read asks for: the responder does (measured).
+  // Soft-RoCE's requester does not check the length of a read; the responder does (measured).
   const bool too_long = request.length >= longest_message && request.opcode != IBV_WR_RDMA_READ;
   if (!is_possible(qp.verbs.qp_type, request.opcode) || too_long)
     return fail(state, qp, request, IBV_WC_LOC_QP_OP_ERR);

@@ -9,7 +9,7 @@
 
 namespace ibvxx::shim {
 
-/// What becomes of a request.
+/// The outcome of execute().
 enum class progress : std::uint8_t {
   done,     ///< completed, with success or with an error
   waiting,  ///< stays in the queue

@@ -37,7 +37,8 @@ response refuse_request(session_state& state, sim_qp& qp, ibv_wc_status refusal)
   return {.kind = reply::refused, .refusal = refusal};
 }
 
-/// 8 bytes at once, atomic for every process of the machine. Returns what they were before.
+/// Changes 8 bytes atomically, also for other processes of the machine. Returns their previous
+/// value.
 [[nodiscard]] std::uint64_t carry_out_atomic(const message& m, const segment& remote) noexcept {
   if (!remote.bytes) return 0;
   // The address is a multiple of 8, which the poster or respond() has checked. The compiler's own
@@ -50,9 +51,9 @@ response refuse_request(session_state& state, sim_qp& qp, ibv_wc_status refusal)
   return before;
 }
 
-/// A write that is longer than the smaller path MTU of two that differ is cut into packets that the
-/// responder does not expect: each but the last must be as long as its own MTU. Sends are taken
-/// however they are cut (rxe_resp.c; measured).
+/// Whether the responder refuses the packets of a write because of their length: the path MTUs
+/// differ, and the write is longer than the smaller. Each packet but the last must have the
+/// responder's MTU. Sends are accepted in packets of any length (rxe_resp.c; measured).
 [[nodiscard]] bool is_miscut(const sim_qp& qp, const message& m) noexcept {
   return path_mtu(qp) != m.path_mtu && m.length > std::min(path_mtu(qp), m.path_mtu);
 }
@@ -82,12 +83,12 @@ response refuse_request(session_state& state, sim_qp& qp, ibv_wc_status refusal)
   return takes ? qp : nullptr;
 }
 
-/// Where a message stands in the responder's sequence.
+/// A message's packet number compared with the one that the responder expects.
 enum class sequence : std::uint8_t { expected, repeated, wrong };
 
-/// The responder takes what it expects next. The one message that ends just before that it takes
-/// for a repetition of the last, and acknowledges it without looking at it, unless it would have to
-/// answer with data. Everything else it drops (measured).
+/// The responder accepts the message with the expected packet number. It takes one that ends just
+/// before that for a repetition of the last message, and acknowledges it without carrying it out,
+/// unless the response has data. It drops every other message (measured).
 [[nodiscard]] sequence place_of(const sim_qp& qp, const message& m) noexcept {
   if (qp.attr.rq_psn == m.psn) return sequence::expected;
   std::uint32_t end = m.psn;
@@ -135,7 +136,7 @@ response carry_out(session_state& state, sim_qp& qp, const message& m) {
     if (takes_first && qp.verbs.qp_type != IBV_QPT_UC) fail_receive(state, qp, m, refusal);
     return refuse_request(state, qp, refusal);
   };
-  // What moves no byte needs no key (measured).
+  // A request of 0 bytes needs no valid key (measured).
   segment remote{nullptr, 0};
   const std::uint64_t length = atomic ? sizeof(std::uint64_t) : m.length;
   if (access != 0 && length != 0 &&
@@ -155,7 +156,8 @@ response carry_out(session_state& state, sim_qp& qp, const message& m) {
   return takes ? meet_receive(state, qp, m) : response{.kind = reply::acknowledged};
 }
 
-/// A datagram is taken if the queue pair is up and the Q_Key is right, otherwise dropped.
+/// Accepts a datagram if the queue pair is in a receiving state and the Q_Key matches; otherwise
+/// drops it.
 void take_datagram(session_state& state, sim_qp& qp, const message& m) {
   if (qp.verbs.qp_type != IBV_QPT_UD || qp.attr.qkey != m.qkey || !is_receiving(qp.state())) return;
   static_cast<void>(receive(state, qp, m));
@@ -180,7 +182,7 @@ response respond(session_state& state, sim_device& device, std::uint32_t port,
   const sequence place = place_of(*qp, arriving);
   if (place == sequence::repeated && heard) answer.kind = reply::acknowledged;
   if (place != sequence::expected) return answer;
-  // Data of more packets than the request has places for in the sequence is not sent (measured).
+  // A read's data is not sent if it has more packets than the request has numbers for (measured).
   if (arriving.opcode == IBV_WR_RDMA_READ &&
       packets_of(arriving.opcode, arriving.length, path_mtu(*qp)) > arriving.packets)
     return answer;

@@ -1,4 +1,4 @@
-// The fabric that joins all devices of a session: where an address leads.
+// The fabric of a session's devices: the port at which packets to an address arrive.
 #pragma once
 
 #include <infiniband/verbs.h>

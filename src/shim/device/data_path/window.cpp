@@ -17,7 +17,7 @@ namespace {
   return entry && entry->mr == &region;
 }
 
-/// What a region must be for a window with this access and range (rxe_check_bind_mw; measured).
+/// Whether a region permits a window with this access and range (rxe_check_bind_mw; measured).
 [[nodiscard]] bool can_hold(const sim_qp& qp, const sim_mr& region,
                             const send_request& r) noexcept {
   constexpr unsigned remote = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -40,7 +40,8 @@ bool bind(sim_qp& qp, const send_request& r) noexcept {
   const bool first_type = window.verbs.type == IBV_MW_TYPE_1;
   if (!known(device, window) || window.domain != qp.domain || r.window_key != window.rkey)
     return false;
-  // A window of type 1 moves, and gets another key each time; one of type 2 must be free.
+  // A type 1 window may be bound again, with another key each time; a type 2 window must be
+  // unbound.
   if (first_type ? (r.new_key & 0xff) == (window.rkey & 0xff) : window.region != nullptr)
     return false;
   const bool withdraws = r.window_length == 0;
@@ -59,7 +60,7 @@ bool bind(sim_qp& qp, const send_request& r) noexcept {
     window.length = r.window_length;
     window.access = r.window_access;
   }
-  // The index stays, whatever the program asked for (measured).
+  // The index of the key stays, whatever key the program passed (measured).
   window.rkey = (window.rkey & ~0xffU) | (r.new_key & 0xffU);
   device.keys.find(window.rkey >> 8)->key = window.rkey;
   return true;
@@ -69,7 +70,7 @@ bool invalidate(sim_device& device, std::uint32_t rkey, const sim_qp* through) n
   const key_entry* entry = device.keys.find_key(rkey);
   if (!entry || !entry->mw) return false;
   sim_mw& window = *entry->mw;
-  // Of a window that is bound to nothing, Linux 6.1's Soft-RoCE crashes the machine (measured).
+  // For an unbound window, Soft-RoCE of Linux 6.1 crashes the machine (measured).
   if (window.verbs.type != IBV_MW_TYPE_2 || !window.region) return false;
   if (through && window.qp != through) return false;
   unbind(window);
