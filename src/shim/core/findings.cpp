@@ -20,7 +20,7 @@ constexpr words dictionary[] = {
     {finding_kind::leak, "leak", "destroy it before what it was made from, or give it an owner"},
     {finding_kind::descriptor_leak, "descriptor leak", "close it, or give it to a unique_fd"},
     {finding_kind::double_destroy, "double destroy",
-     "let one owner have the object, and forget the pointer once it is destroyed"},
+     "give the object one owner, and clear the pointer when it is destroyed"},
     {finding_kind::use_after_destroy, "use after destroy",
      "let the object outlive its users, or stop them first"},
     {finding_kind::destroyed_in_use, "destroyed in use",
@@ -29,7 +29,7 @@ constexpr words dictionary[] = {
      "check what the creating verb returned before it is used, and initialise pointers"},
     {finding_kind::wrong_kind, "wrong kind of object", "look for a cast, or for a void pointer"},
     {finding_kind::double_close, "double close",
-     "let one owner have the descriptor: the number may belong to another file by then"},
+     "give the descriptor one owner: the number may belong to another file by then"},
     {finding_kind::unacknowledged_events, "unacknowledged events",
      "acknowledge what was read, to the object that the event names, before destroying that"},
     {finding_kind::over_acknowledged_events, "over-acknowledged events",
@@ -94,7 +94,7 @@ void finding_log::find_unmet_expectations() {
       add(finding_kind::unfired_rule,
           std::string("a finding of the kind \"") + name(one.kind) + "\"" +
               (one.containing.empty() ? "" : ", containing \"" + one.containing + "\",") +
-              " was expected and did not come");
+              " was expected and did not occur");
 }
 
 }  // namespace ibvxx::shim

@@ -73,7 +73,7 @@ void for_each(const session_state& state, Look&& look) {
     if (about)
       return names + "was " + about->title + "'s, destroyed by call " +
              std::to_string(about->gone_by);
-    return names + "is no region's";
+    return names + "belongs to no region";
   }
   const sim_mr& region = *entry->mr;
   about = &record_of(state, &region.verbs);
@@ -158,7 +158,7 @@ void find_wrong_state(call& c, const sim_qp& qp, bool receives) {
     else if (now == IBV_QPS_RESET)
       why = "which takes no receives before INIT";
     else if (now == IBV_QPS_ERR && !qp.context->behaviour().flushes_receives_posted_in_error)
-      why = "where this device lets receives lie without completing them";
+      why = "where this device does not complete receives";
   } else if (qp.verbs.qp_type == IBV_QPT_XRC_RECV) {
     why = "which only receives";
   } else if (check_sending(qp) != 0) {

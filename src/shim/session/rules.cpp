@@ -61,7 +61,7 @@ void session::hold_completions(ibv_cq* cq) {
   const engine::suppress_interception quiet;
   const auto seen = engine::lock_session();
   sim_cq& queue = find_live<sim_cq>(seen.state, cq);
-  if (queue.hold != 0) throw std::logic_error("shim: the CQ's completions are kept back already");
+  if (queue.hold != 0) throw std::logic_error("shim: the CQ's completions are held already");
   queue.hold = seen.state.completions.hold(seen.state.objects.find(cq)->title);
 }
 
@@ -69,7 +69,7 @@ std::size_t session::release_completions(ibv_cq* cq, std::size_t count) {
   const engine::suppress_interception quiet;
   const auto seen = engine::lock_session();
   sim_cq& queue = find_live<sim_cq>(seen.state, cq);
-  if (queue.hold == 0) throw std::logic_error("shim: the CQ's completions are not kept back");
+  if (queue.hold == 0) throw std::logic_error("shim: the CQ's completions are not held");
   const std::uint32_t hold = std::exchange(queue.hold, 0);
   std::size_t delivered = 0;
   for (; delivered < count && !queue.held.empty(); ++delivered) {
@@ -97,7 +97,7 @@ void find_unfired(session_state& state) {
   for (const completion_hold& hold : state.completions.holds())
     if (hold.held == 0 && !hold.cleared)
       state.findings.add(finding_kind::unfired_rule,
-                         "hold_completions on " + hold.title + " kept nothing back");
+                         "hold_completions on " + hold.title + " held no completion");
 }
 
 }  // namespace ibvxx::shim

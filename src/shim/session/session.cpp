@@ -203,7 +203,8 @@ void session::raise(const std::string& device, ibv_event_type type) {
   const engine::suppress_interception quiet;
   const auto seen = engine::lock_session();
   sim_device& where = device_named(seen.state, device);
-  if (type != IBV_EVENT_DEVICE_FATAL) refuse_event(type, "device's: a port's wants the port");
+  if (type != IBV_EVENT_DEVICE_FATAL)
+    refuse_event(type, "device's: for a port's event, name the port");
   ibv_async_event event{};
   event.event_type = type;
   raise_async_event(seen.state, where, event);

@@ -65,7 +65,7 @@ TEST_CASE("a receive posted in ERR stays on Soft-RoCE; hardware flushes it") {
     wanted.qp_state = IBV_QPS_ERR;
     CHECK(modify_qp(pair.a, wanted, IBV_QP_STATE));
     ibv_recv_wr receive{1, nullptr, nullptr, 0};
-    s.expect(finding_kind::wrong_state, "where this device lets receives lie");
+    s.expect(finding_kind::wrong_state, "where this device does not complete receives");
     CHECK(post_recv(pair.a, &receive));
   }
   CHECK(s.finish().empty());
@@ -88,7 +88,7 @@ TEST_CASE_METHOD(machine, "a request names memory by a key that is none") {
   // end
   check(finding_kind::wrong_memory,
         {"ibv_post_send (call ", "QP#1 of sim0: SGE 0 of the request with wr_id 9 names lkey 0x",
-         "which is no region's"});
+         "which belongs to no region"});
 }
 
 TEST_CASE_METHOD(machine,

@@ -37,7 +37,7 @@ TEST_CASE_METHOD(machine, "an expected finding is not reported, once; its absenc
   CHECK(findings[0].kind == finding_kind::foreign_pointer);
   CHECK(findings[1].kind == finding_kind::unfired_rule);
   CHECK(findings[1].text.find("a finding of the kind \"leak\", containing \"no such text\", was "
-                              "expected and did not come") == 0);
+                              "expected and did not occur") == 0);
 }
 
 TEST_CASE_METHOD(machine, "a tolerated kind is not reported, however often") {

@@ -122,7 +122,7 @@ TEST_CASE("events of ports and of the device itself") {
     const auto event = f.read();
     CHECK(event.event_type == type);
     CHECK(event.element.port_num == 1);
-    CHECK(reason([&] { f.s.raise("sim0", type); }).find("wants the port") != std::string::npos);
+    CHECK(reason([&] { f.s.raise("sim0", type); }).find("name the port") != std::string::npos);
   }
   f.s.raise("sim0", IBV_EVENT_DEVICE_FATAL);
   CHECK(f.read().event_type == IBV_EVENT_DEVICE_FATAL);

@@ -184,7 +184,7 @@ TEST_CASE("completion rules that never fire are findings, unless they are cleare
                    "send on QP#1 of sim0, matching request 9 -> "
                    "IBV_WC_RETRY_EXC_ERR, once never fired"));
     CHECK(contains(findings[1].text, "receive on QP#2 of sim0"));
-    CHECK(contains(findings[2].text, "hold_completions on CQ#2 of sim0 kept nothing back"));
+    CHECK(contains(findings[2].text, "hold_completions on CQ#2 of sim0 held no completion"));
   }
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("rules about completions that make no sense are refused with the reaso
                  "take no receive"));
   CHECK(contains(reason([&] { s.complete_receive(qp).after_effect().lose(); }), "has completed"));
   CHECK(contains(reason([&] { s.complete(qp).after_effect().lose(); }), "about a failure"));
-  CHECK(contains(reason([&] { s.release_completions(cq); }), "are not kept back"));
+  CHECK(contains(reason([&] { s.release_completions(cq); }), "are not held"));
   {
     ibv_qp_init_attr attributes{};
     attributes.send_cq = attributes.recv_cq = cq;
@@ -228,7 +228,7 @@ TEST_CASE("rules about completions that make no sense are refused with the reaso
                    "gets no responses"));
   }
   s.hold_completions(cq);
-  CHECK(contains(reason([&] { s.hold_completions(cq); }), "kept back already"));
+  CHECK(contains(reason([&] { s.hold_completions(cq); }), "held already"));
   s.clear_rules();
   f.end();
 }
