@@ -19,9 +19,14 @@ if ! configure "$build" "$tree" --buildtype=release -Dwerror=true -Dtests=enable
 fi
 log=$build/meson-logs/benchmarklog.txt
 rm -f "$log"
-if meson test -C "$build" --no-rebuild --benchmark --suite bench >"$build.log" 2>&1; then
+if meson test -C "$build" --no-rebuild --benchmark --suite bench --logbase benchmarklog >"$build.log" 2>&1; then
     grep -E '^[^=:]*: .*\(limit' "$log" | sed 's/^/   /'
 else
     cat "$log" "$build.log"
+fi
+if [ ! -f "$log" ]; then
+    echo "   there is no $log"
+    echo "0 passed, 1 failed"
+    exit 1
 fi
 awk -f "$here/tally.awk" "$log"
