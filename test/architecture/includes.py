@@ -3,9 +3,11 @@
 
 Reads the includes of src/shim and include/ibvxx, and checks the rules of docs/internals.md:
 
-- an include never points upward: to a later room of the shim, from forward/ to device/ or back, or from the toolkit's
-  objects to its context;
-- the shim never includes the context, and the toolkit never the shim;
+- an include never points upward: to a later room of the shim, from forward/ to device/ or back, or to a later layer of the
+  toolkit (errors, handles, objects, context);
+- every file of the shim is in a room;
+- of the toolkit, the shim includes the errors only, and core/ nothing that describes devices; the toolkit never includes the
+  shim;
 - no headers include each other in a circle;
 - a header of the shim has the source of its name: what it declares without a body is defined there;
 - functions in unnamed namespaces of different files of the shim have different names.
@@ -19,12 +21,25 @@ import sys
 # The rooms of src/shim from the bottom up. Rooms of one row do not include each other.
 ROOMS = [['core'], ['forward', 'device'], ['intercept'], ['system'], ['session']]
 LEVEL = {room: level for level, row in enumerate(ROOMS) for room in row}
-# Of the toolkit: the context, and what only it may include.
-CONTEXT = re.compile(r'ibvxx/(detail/)?context(_\w+)?\.hpp|ibvxx/detail/(owner|memory|qp)_registry\.hpp')
-# These describe the context to others, or are made for it.
-MAY_SEE_CONTEXT = re.compile(r'ibvxx/(detail/)?(context(_\w+)?|(owner|memory|qp)_registry|format|std_format|format_text|ibvxx)\.hpp')
+# The layers of include/ibvxx from the bottom up. A header that no row names is of the objects.
+TOOLKIT = [
+    ['verb', 'error', 'result', 'or_throw', 'teardown', 'text', 'version', 'completion_status', 'context_state', 'format',
+     'std_format', 'detail/hints', 'detail/format_text'],
+    ['handle', 'detail/checks'],
+    [],
+    ['context', 'context_config', 'detail/context_open', 'detail/context_resources', 'detail/owner_registry',
+     'detail/memory_registry', 'detail/qp_registry'],
+    ['ibvxx'],
+]
+ERRORS, OBJECTS = 0, 2
+TOOLKIT_LEVEL = {f'ibvxx/{name}.hpp': level for level, row in enumerate(TOOLKIT) for name in row}
+DESCRIBES_DEVICES = re.compile(r'ibvxx/shim/device\w*\.hpp')
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def toolkit_level(name):
+    return TOOLKIT_LEVEL.get(name, OBJECTS)
 
 
 def blank(match):
@@ -136,19 +151,26 @@ def circles(graph):
 def check(tree):
     """Problems by file: {path: ['FILE:LINE: ...']}."""
     shim, include = tree / 'src/shim', tree / 'include'
-    rooms = [path for room in LEVEL for path in sorted((shim / room).rglob('*.[ch]pp'))]
+    sources = sorted(shim.rglob('*.[ch]pp'))
+    rooms = [path for path in sources if path.relative_to(shim).parts[0] in LEVEL]
     headers = sorted((include / 'ibvxx').rglob('*.hpp'))
-    problems = {path: [] for path in rooms + headers}
+    problems = {path: [] for path in sources + headers}
     graph = {}
 
     def wrong(path, line, text):
         problems[path].append(f'{path.relative_to(tree)}:{line}: {text}')
 
+    for path in sources:
+        if path not in rooms:
+            wrong(path, 1, f'is in none of the rooms {", ".join(LEVEL)}')
+
     for path in rooms:
         room = path.relative_to(shim).parts[0]
         for line, name, quoted in includes_of(path):
-            if CONTEXT.fullmatch(name):
-                wrong(path, line, f'the shim includes the context: <{name}>')
+            if name.startswith('ibvxx/') and not name.startswith('ibvxx/shim') and toolkit_level(name) > ERRORS:
+                wrong(path, line, f'the shim includes more of the toolkit than its errors: <{name}>')
+            if room == 'core' and DESCRIBES_DEVICES.fullmatch(name):
+                wrong(path, line, f'core/ knows no device: <{name}>')
             if not quoted:
                 continue
             target = next((one for one in (shim / name, path.parent / name) if one.exists()), None)
@@ -189,10 +211,15 @@ def check(tree):
             target = include / name
             if target.exists():
                 graph.setdefault(path, []).append((line, target))
-            if CONTEXT.fullmatch(name) and not MAY_SEE_CONTEXT.fullmatch(own):
-                wrong(path, line, f'points upward: <{name}> is the context\'s')
-            if name.startswith('ibvxx/shim') and not in_shim:
-                wrong(path, line, f'the toolkit includes the shim: <{name}>')
+            if not name.startswith('ibvxx/'):
+                continue
+            if name.startswith('ibvxx/shim'):
+                if not in_shim:
+                    wrong(path, line, f'the toolkit includes the shim: <{name}>')
+            elif in_shim and toolkit_level(name) > ERRORS:
+                wrong(path, line, f'the shim includes more of the toolkit than its errors: <{name}>')
+            elif toolkit_level(name) > toolkit_level(own):
+                wrong(path, line, f'points upward: <{name}>')
 
     known = {path.resolve(): path for path in problems}
     for circle in circles({path.resolve(): [(n, t.resolve()) for n, t in edges] for path, edges in graph.items()}):

@@ -46,15 +46,29 @@ class Rules(unittest.TestCase):
     def test_a_file_that_does_not_exist(self):
         self.assert_wrong({'src/shim/core/a.cpp': '#include "core/b.hpp"\n'}, 'src/shim has no core/b.hpp')
 
-    def test_the_shim_does_not_include_the_context(self):
-        self.assert_right({'src/shim/session/a.cpp': '#include <ibvxx/error.hpp>\n'})
-        self.assert_wrong({'src/shim/session/a.cpp': '#include <ibvxx/context.hpp>\n'}, 'the shim includes the context')
+    def test_of_the_toolkit_the_shim_includes_the_errors_only(self):
+        self.assert_right({'src/shim/session/a.cpp': '#include <ibvxx/error.hpp>\n',
+                           'include/ibvxx/shim/b.hpp': '#include <ibvxx/verb.hpp>\n'})
+        for name in 'context', 'ibvxx', 'memory', 'handle':
+            self.assert_wrong({'src/shim/session/a.cpp': f'#include <ibvxx/{name}.hpp>\n'}, 'more of the toolkit')
+            self.assert_wrong({'include/ibvxx/shim/b.hpp': f'#include <ibvxx/{name}.hpp>\n'}, 'more of the toolkit')
 
-    def test_objects_do_not_include_the_context(self):
-        files = {'include/ibvxx/context.hpp': '#include <ibvxx/memory.hpp>\n'}
-        self.assert_right({**files, 'include/ibvxx/memory.hpp': ''})
-        self.assert_wrong({'include/ibvxx/context.hpp': '', 'include/ibvxx/memory.hpp': '#include <ibvxx/context.hpp>\n'},
-                          'include/ibvxx/memory.hpp:1: points upward')
+    def test_core_knows_no_device(self):
+        self.assert_right({'src/shim/core/a.cpp': '#include <ibvxx/shim/ledger.hpp>\n',
+                           'src/shim/device/a.cpp': '#include <ibvxx/shim/device.hpp>\n'})
+        self.assert_wrong({'src/shim/core/a.cpp': '#include <ibvxx/shim/device_behaviour.hpp>\n'}, 'core/ knows no device')
+
+    def test_a_file_outside_the_rooms(self):
+        self.assert_right({'src/shim/core/deeper/a.cpp': ''})
+        self.assert_wrong({'src/shim/a.cpp': ''}, 'src/shim/a.cpp:1: is in none of the rooms core, ')
+        self.assert_wrong({'src/shim/fabric/a.cpp': ''}, 'is in none of the rooms')
+
+    def test_a_layer_of_the_toolkit_does_not_include_a_later_one(self):
+        self.assert_right({'include/ibvxx/context.hpp': '#include <ibvxx/memory.hpp>\n',
+                           'include/ibvxx/memory.hpp': '#include <ibvxx/handle.hpp>\n#include <ibvxx/dmabuf.hpp>\n'})
+        for low, high in ('memory', 'context'), ('memory', 'detail/qp_registry'), ('handle', 'memory'), ('error', 'handle'):
+            self.assert_wrong({f'include/ibvxx/{low}.hpp': f'#include <ibvxx/{high}.hpp>\n'},
+                              f'include/ibvxx/{low}.hpp:1: points upward: <ibvxx/{high}.hpp>')
 
     def test_the_toolkit_does_not_include_the_shim(self):
         self.assert_right({'include/ibvxx/shim/fault.hpp': '#include <ibvxx/shim/device.hpp>\n',
