@@ -184,6 +184,18 @@ TEST_CASE("the state follows what is owned, the port, and pause and resume") {
   CHECK(s.finish().empty());
 }
 
+TEST_CASE("a context knows the limits of its device while it is open") {
+  shim::device_description description;
+  description.limits.max_qp = 77;
+  shim::session s{shim::simulated{{description}}};
+  auto context = rdma_context::open({});
+  REQUIRE(context);
+  CHECK(context->device_attributes().max_qp == 77);
+  CHECK(context->reset());
+  CHECK(context->device_attributes().max_qp == 0);
+  CHECK(s.finish().empty());
+}
+
 TEST_CASE("a port that goes down while the context opens leaves it paused, not enabled") {
   shim::session s;
   s.at(verb::alloc_pd).run([&] { s.set_port_state("sim0", 1, IBV_PORT_DOWN); });
