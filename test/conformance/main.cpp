@@ -68,7 +68,7 @@ ibv_context* open(const std::string& name) {
   ibv_device** const list = ibv_get_device_list(nullptr);
   need(list != nullptr, "ibv_get_device_list");
   ibv_context* context = nullptr;
-  for (ibv_device** device = list; *device && !context; ++device)
+  for (ibv_device** device = list; device && *device && !context; ++device)
     if (ibv_get_device_name(*device) == name) context = ibv_open_device(*device);
   ibv_free_device_list(list);
   need(context != nullptr, "ibv_open_device");

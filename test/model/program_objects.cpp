@@ -29,7 +29,7 @@ object_id program::adopt(std::vector<entry<Owner>>& all, result<Owner> made, int
     expect(!made && made.error().code() == injected, "an injected failure was not told");
     return none;
   }
-  if (!made) disagree(std::string("refused: ") + made.error().message().c_str());
+  if (!made) disagree(std::string("refused: ") + made.error().message());
   const object_id id = objects_.add(kind, parents);
   auto empty = std::find_if(all.begin(), all.end(), [](const auto& one) { return !one.owner; });
   if (empty == all.end()) empty = all.insert(all.end(), entry<Owner>{});

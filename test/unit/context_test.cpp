@@ -6,7 +6,7 @@ namespace ibvxx::context_test {
 
 namespace {
 
-shim::device_description device(const char* name, std::vector<ibv_port_state> states) {
+shim::device_description device(const char* name, const std::vector<ibv_port_state>& states) {
   shim::device_description made;
   made.name = name;
   made.ports.clear();

@@ -14,7 +14,6 @@ using test::on_both_profiles;
 using test::device_profile;
 using test::drain;
 using test::events_of;
-using test::pair_options;
 using test::polled;
 using test::queue_pairs;
 using test::receive;
