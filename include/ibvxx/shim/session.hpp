@@ -17,10 +17,16 @@
 
 namespace ibvxx::shim {
 
+/// The status of a process that exits with findings that were not collected: a session was in force
+/// then, the one of IBVXX_SHIM or one that exit() did not destroy. The findings are written to
+/// standard error before.
+inline constexpr int exit_status_of_findings = 86;
+
 /// While it exists, every verb is recorded, and the process has the described devices, or, in a
 /// forwarding session, the real ones. One at a time in a process; a second one, and every other
 /// misuse of the shim itself, throws std::logic_error with the reason. All members may be called
-/// from any thread.
+/// from any thread. The child of a fork has no session: its calls go to the real library, verbs on
+/// its parent's objects are refused, and the destructor does nothing there.
 class session {
  public:
   /// Throws std::invalid_argument for a description that is not valid.
@@ -114,9 +120,10 @@ class session {
   void unplug(const std::string& device);
 
  private:
-  static void begin_forwarding(const session_options& options);
+  void begin_forwarding(const session_options& options);
 
   bool finished_ = false;
+  std::uint64_t generation_ = 0;  // of the sessions of the process
   int exceptions_;
 };
 

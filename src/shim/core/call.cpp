@@ -4,8 +4,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <utility>
 
+#include "core/own_calls.hpp"
 #include "core/thread_watch.hpp"
 #include "core/verb_table.hpp"
 
@@ -38,11 +40,23 @@ class action_scope {
 
 }  // namespace
 
-call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
-  if (engine::call_depth++ != 0) return;
-  if (!row_of(v).traced && watched_threads().on()) {
+call::call(verb v, const void* object, unthrowing) noexcept : call(v, object, begun{}) {
+  if (engine::call_depth != 1 || engine::idle()) return;
+  try {
+    begin();
+  } catch (const std::exception& thrown) {
+    found(finding_kind::unfired_rule,
+          here() + " cannot throw: the exception of a rule's action is lost: " + thrown.what());
+  } catch (...) {
+    found(finding_kind::unfired_rule,
+          here() + " cannot throw: the exception of a rule's action is lost");
+  }
+}
+
+void call::begin() {
+  if (!row_of(verb_).traced && watched_threads().on()) {
     watched_ = true;
-    watched_threads().enter(v, object);
+    watched_threads().enter(verb_, object_);
   }
   lock_ = std::unique_lock(engine::lock());
   state_ = engine::current().get();
@@ -50,17 +64,17 @@ call::call(verb v, const void* object) noexcept : verb_(v), object_(object) {
     begin_counted();
     return;
   }
-  if (object) {
-    if (const std::string* title = engine::find_retired(object)) {
-      stale_ = true;
-      std::fprintf(stderr, "ibvxx-shim: %s on %s after its session ended\n", name(v),
-                   title->c_str());
-    }
+  std::string title;
+  if (object_ && engine::is_retired(object_)) {
+    stale_ = true;
+    title = engine::find_retired(object_);
   }
   lock_.unlock();  // the real call must not run under the lock
+  if (stale_)
+    write_line("ibvxx-shim: %s on %s after its session ended", name(verb_), title.c_str());
 }
 
-void call::begin_counted() noexcept {
+void call::begin_counted() {
   const verb_row& row = row_of(verb_);
   if (!acting) {
     ++state_->calls;
@@ -77,14 +91,14 @@ void call::begin_counted() noexcept {
     state_->trace.push_back({index_, verb_, object_, subject, 0});
   }
   // A simulated object must not reach the real library.
-  stale_ = state_->forwards() && !subject && object_ && engine::find_retired(object_);
+  stale_ = state_->forwards() && !subject && object_ && engine::is_retired(object_);
   if (fault_.action) {
     run_action();
     subject_ = state_->subject_of(verb_, object_);  // the action may have destroyed or made objects
   }
   // The kernel answers every command with EIO once the device is unplugged, which the action may
   // have done.
-  if (!fault_.fails && subject && subject->lost && *subject->lost && !outlives_device(verb_)) {
+  if (!fault_.fails && subject_ && subject_->lost && *subject_->lost && !outlives_device(verb_)) {
     fault_.fails = true;
     fault_.code = EIO;
   }
@@ -92,13 +106,10 @@ void call::begin_counted() noexcept {
     state_->trace[place].injected = fault_.code != 0 ? std::abs(fault_.code) : -1;
 }
 
-void call::run_action() noexcept {
-  unlock();
-  {
-    const action_scope inside;
-    fault_.action();
-  }
-  lock();
+void call::run_action() {
+  const released quiet(*this);
+  const action_scope inside;
+  fault_.action();
 }
 
 call::call(verb v, part) noexcept : verb_(v) {

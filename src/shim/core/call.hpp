@@ -26,10 +26,20 @@ namespace ibvxx::shim {
 ///     auto* owner = c.use<sim_context>(context);  // null: the finding is written
 ///     if (!owner || c.failing()) return c.refuse_pointer();
 ///
-/// Costs: constructing one is constant, and allocates only to extend the trace.
+/// Costs: constructing one is constant, and allocates only to extend the trace. While no session is
+/// in force, it takes no lock.
+///
+/// A thread may be cancelled, and a rule's action may throw, where the lock is released: both
+/// unwind through the call, which leaves nothing behind.
 class call {
  public:
-  call(verb v, const void* object) noexcept;
+  /// Throws what a rule's action throws.
+  call(verb v, const void* object) : call(v, object, begun{}) {
+    if (engine::call_depth == 1 && !engine::idle()) begin();
+  }
+  /// The same for a function that must not throw: an exception of a rule's action is a finding.
+  enum class unthrowing { yes };
+  call(verb v, const void* object, unthrowing) noexcept;
   /// For a part of a call that is counted elsewhere: takes the lock, counts nothing, and no rule
   /// matches it.
   enum class part { uncounted };
@@ -135,22 +145,31 @@ class call {
 
   // The lock.
 
-  /// Releases the engine's lock while this call waits or runs real code, and takes it again. The
-  /// session's state stays valid, though the session may have ended meanwhile.
-  void unlock() noexcept {
-    hold_session();
-    lock_.unlock();
-  }
-  void lock() noexcept { lock_.lock(); }
+  /// Releases the engine's lock while it exists, also where the thread is unwound: for a call that
+  /// waits or runs real code. The session's state stays valid, though the session may have ended
+  /// meanwhile.
+  class released {
+   public:
+    explicit released(call& of) noexcept : call_(of) {
+      of.hold_session();
+      of.lock_.unlock();
+    }
+    released(const released&) = delete;
+    released& operator=(const released&) = delete;
+    ~released() { call_.lock_.lock(); }
+
+   private:
+    call& call_;
+  };
   /// Waits on `condition` until `done()` or until the session's deadline for blocking destroys;
   /// false if the deadline passed.
   template <class Done>
-  [[nodiscard]] bool wait(std::condition_variable& condition, Done&& done) noexcept {
+  [[nodiscard]] bool wait(std::condition_variable_any& condition, Done&& done) {
     return wait(condition, state_->destroy_deadline, done);
   }
   template <class Done>
-  [[nodiscard]] bool wait(std::condition_variable& condition, std::chrono::milliseconds deadline,
-                          Done&& done) noexcept {
+  [[nodiscard]] bool wait(std::condition_variable_any& condition,
+                          std::chrono::milliseconds deadline, Done&& done) {
     hold_session();
     return condition.wait_for(lock_, deadline, done);
   }
@@ -201,14 +220,19 @@ class call {
     refuse_handle(kind, handle, object, ending);
     return nullptr;
   }
-  void begin_counted() noexcept;
-  void run_action() noexcept;
+  struct begun {};
+  call(verb v, const void* object, begun) noexcept : verb_(v), object_(object) {
+    ++engine::call_depth;
+  }
+  void begin();
+  void begin_counted();
+  void run_action();
   void hold_session() noexcept;
   /// Adds a finding where another thread is in a call on an object that one thread at a time may
   /// use.
   void watch(const void* object) noexcept;
 
-  std::unique_lock<std::mutex> lock_;
+  std::unique_lock<engine_lock> lock_{};
   session_state* state_ = nullptr;
   std::shared_ptr<session_state> held_{};  // while the lock is released
   verb verb_;

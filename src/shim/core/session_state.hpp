@@ -55,7 +55,7 @@ struct session_state {
   std::array<std::uint64_t, verb_count> counts{};
   /// How long a destroy waits for acknowledgements by other threads before it adds a finding.
   std::chrono::milliseconds destroy_deadline{200};
-  std::condition_variable acknowledged{};  // notified at each acknowledgement
+  std::condition_variable_any acknowledged{};  // notified at each acknowledgement
   std::set<const void*> reported_races{};  // thread scopes with a finding already
 
   [[nodiscard]] bool forwards() const noexcept { return !simulated; }

@@ -1,11 +1,28 @@
 #include "core/thread_watch.hpp"
 
+#include <new>
+
 namespace ibvxx::shim {
 
+namespace {
+
+/// Never destroyed: a verb may be called until the process exits. Not made at first use either: a
+/// fork could come in between.
+union never_destroyed_watch {
+  thread_watch value;
+  constexpr never_destroyed_watch() : value() {}
+  ~never_destroyed_watch() {}
+};
+constinit never_destroyed_watch watch;
+
+}  // namespace
+
 thread_watch& watched_threads() noexcept {
-  static auto* watch =
-      new thread_watch;  // never destroyed: a verb may be called until the process exits
-  return *watch;
+  return watch.value;
+}
+
+void thread_watch::forget_other_threads() noexcept {
+  new (this) thread_watch;
 }
 
 void thread_watch::enter(verb call, const void* object) {

@@ -23,6 +23,9 @@ class thread_watch {
   [[nodiscard]] bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
   void turn(bool on) noexcept { on_.store(on, std::memory_order_relaxed); }
 
+  /// For the child of a fork: the other threads are gone, and one of them may have been in here.
+  void forget_other_threads() noexcept;
+
   void enter(verb call, const void* object);
   void leave() noexcept;
   /// The visits of other threads at this moment.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/acknowledgements.hpp"
-#include "core/next_function.hpp"
+#include "core/own_calls.hpp"
 #include "core/thread_watch.hpp"
 #include "device/domain.hpp"
 #include "device/events.hpp"
@@ -51,7 +51,7 @@ constexpr std::uint64_t soft_roce_details =
 }  // namespace
 
 void sim_comp_channel::close_descriptor() noexcept {
-  if (const int open = std::exchange(verbs.fd, -1); open != -1) close_uncounted(open);
+  if (const int open = std::exchange(verbs.fd, -1); open != -1) close_own(open);
 }
 
 namespace device {

@@ -28,6 +28,7 @@ struct sim_comp_channel {
   void close_descriptor() noexcept;
 
   std::deque<sim_cq*> events{};  // one count of the descriptor for each
+  event_readers readers{};
   ibv_comp_channel verbs{.context = nullptr, .fd = -1, .refcnt = 0};
   abi_padding padding{};
   sim_context* context = nullptr;

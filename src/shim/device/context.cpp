@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/freed_list.hpp"
-#include "core/next_function.hpp"
+#include "core/own_calls.hpp"
 #include "device/machine.hpp"
 
 namespace ibvxx::shim {
@@ -67,7 +67,7 @@ namespace {
 
 void sim_context::close_descriptors() noexcept {
   for (int& fd : descriptors)
-    if (const int open = std::exchange(fd, -1); open != -1) close_uncounted(open);
+    if (const int open = std::exchange(fd, -1); open != -1) close_own(open);
 }
 
 namespace device {

@@ -3,6 +3,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
 #include <deque>
 #include <ibvxx/shim/device.hpp>
 #include <ibvxx/shim/ledger.hpp>
@@ -13,6 +14,13 @@
 #include "device/device.hpp"
 
 namespace ibvxx::shim {
+
+/// The threads that wait for events in the descriptor of a channel or a context, which holds one
+/// count for each event, and `surplus` more.
+struct event_readers {
+  unsigned inside = 0;      // between taking a count and taking its event
+  std::size_t surplus = 0;  // counts of dropped events, which one of them takes
+};
 
 struct sim_context {
   static constexpr object_kind kind = object_kind::context;
@@ -36,6 +44,7 @@ struct sim_context {
   std::shared_ptr<sim_device> device{};
   int descriptors[2] = {-1, -1};               // the async descriptor and the command descriptor
   std::deque<ibv_async_event> async_events{};  // one count of the async descriptor for each
+  event_readers async_readers{};
 };
 
 struct sim_device_list {

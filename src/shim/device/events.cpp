@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <memory>
 #include <string>
 
 #include "core/acknowledgements.hpp"
+#include "core/own_calls.hpp"
 #include "device/device.hpp"
 #include "device/queue_pair.hpp"
 #include "device/receive.hpp"
@@ -14,26 +17,44 @@
 namespace ibvxx::shim {
 namespace {
 
-void count_up(int fd) noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
-}
-
-void count_down(int fd) noexcept {
-  std::uint64_t one = 0;
-  [[maybe_unused]] const ssize_t taken = ::read(fd, &one, sizeof one);
-}
-
 /// Takes one count from a descriptor, waiting for it if the descriptor is a blocking one. The
-/// engine's lock is released meanwhile. False with errno where there is none.
-[[nodiscard]] bool take_count(call& c, int fd) noexcept {
+/// engine's lock is released meanwhile, and the thread may be cancelled. False with errno where
+/// there is none.
+[[nodiscard]] bool take_count(call& c, int fd, event_readers& readers) {
+  struct visit {
+    event_readers& readers;
+    int fd;
+    explicit visit(event_readers& r, int descriptor) noexcept : readers(r), fd(descriptor) {
+      ++readers.inside;
+    }
+    visit(const visit&) = delete;
+    visit& operator=(const visit&) = delete;
+    ~visit() {
+      if (--readers.inside != 0) return;
+      for (; readers.surplus != 0; --readers.surplus) count_down(fd);
+    }
+  };
+  const visit inside(readers, fd);
   std::uint64_t one = 0;
-  c.unlock();
-  const ssize_t taken = ::read(fd, &one, sizeof one);
-  const int code = errno;
-  c.lock();
+  ssize_t taken = 0;
+  int code = 0;
+  {
+    const call::released waiting(c);
+    taken = ::read(fd, &one, sizeof one);
+    code = errno;
+  }
   errno = code;
   return taken == sizeof one;
+}
+
+/// Takes counts back, of events that are dropped.
+void drop_counts(int fd, event_readers& readers, std::size_t dropped) noexcept {
+  // A thread in take_count() may have taken the count already: it, or the last of them, makes up
+  // for that. A read here could wait for ever.
+  if (readers.inside != 0)
+    readers.surplus += dropped;
+  else
+    for (; dropped != 0; --dropped) count_down(fd);
 }
 
 }  // namespace
@@ -54,7 +75,8 @@ void drop_events(sim_cq& cq) {
   if (!cq.channel) return;
   auto& events = cq.channel->events;
   const auto kept = std::remove(events.begin(), events.end(), &cq);
-  for (auto dropped = kept; dropped != events.end(); ++dropped) count_down(cq.channel->verbs.fd);
+  drop_counts(cq.channel->verbs.fd, cq.channel->readers,
+              static_cast<std::size_t>(events.end() - kept));
   events.erase(kept, events.end());
 }
 
@@ -79,8 +101,8 @@ void drop_async_events(sim_context& context, const void* object) {
   };
   auto& events = context.async_events;
   const auto kept = std::remove_if(events.begin(), events.end(), names);
-  for (auto dropped = kept; dropped != events.end(); ++dropped)
-    count_down(context.verbs.context.async_fd);
+  drop_counts(context.verbs.context.async_fd, context.async_readers,
+              static_cast<std::size_t>(events.end() - kept));
   events.erase(kept, events.end());
 }
 
@@ -104,9 +126,14 @@ int get_cq_event(call& c, ibv_comp_channel* channel, ibv_cq** cq, void** cq_cont
   auto* events = c.use<sim_comp_channel>(channel);
   if (!events || c.failing() || !c.given(cq, "cq") || !c.given(cq_context, "cq_context"))
     return c.refuse_minus_one();
+  // Another thread may destroy the channel meanwhile: its memory stays.
+  const std::shared_ptr<void> kept = c.record_of(channel)->storage;
   do {
-    if (!take_count(c, events->verbs.fd)) return -1;
-  } while (events->events.empty());  // its queue was destroyed meanwhile
+    if (!take_count(c, events->verbs.fd, events->readers)) return -1;
+    if (!events->events.empty()) break;
+    // The queue of the event was destroyed meanwhile.
+    if (events->readers.surplus != 0) --events->readers.surplus;
+  } while (true);
   sim_cq& named = *events->events.front();
   events->events.pop_front();
   ++c.record_of(&named.verbs)->completion_events.read;
@@ -124,9 +151,12 @@ void ack_cq_events(call& c, ibv_cq* cq, unsigned events) {
 int get_async_event(call& c, ibv_context* context, ibv_async_event* event) {
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(event, "event")) return c.refuse_minus_one();
+  const std::shared_ptr<void> kept = c.record_of(context)->storage;
   do {
-    if (!take_count(c, owner->verbs.context.async_fd)) return -1;
-  } while (owner->async_events.empty());
+    if (!take_count(c, owner->verbs.context.async_fd, owner->async_readers)) return -1;
+    if (!owner->async_events.empty()) break;
+    if (owner->async_readers.surplus != 0) --owner->async_readers.surplus;
+  } while (true);
   *event = owner->async_events.front();
   owner->async_events.pop_front();
   count_read(c, *event);

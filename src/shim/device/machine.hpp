@@ -30,7 +30,7 @@ struct machine final : simulation {
   bool retrying = false;               // inside retry_waiting()
   bool registered = false;             // a region was made: ibv_fork_init fails
   bool fork_ready = false;             // after ibv_fork_init
-  std::condition_variable released{};  // notified when an iteration or a batch ends
+  std::condition_variable_any released{};  // notified when an iteration or a batch ends
 };
 
 /// The machine of a session that simulates.

@@ -1,6 +1,7 @@
 #include "device/page_check.hpp"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -28,9 +29,9 @@ bool is_mapped(const void* address, std::size_t length) noexcept {
   const int saved = errno;
   const auto begin = reinterpret_cast<std::uintptr_t>(address) & ~(page - 1);
   const std::size_t whole = reinterpret_cast<std::uintptr_t>(address) - begin + length;
-  // On Linux MS_ASYNC only looks for unmapped pages and schedules no writing (msync(2)).
-  const bool mapped =
-      ::msync(reinterpret_cast<void*>(begin), whole, MS_ASYNC) == 0 || errno != ENOMEM;
+  // On Linux MS_ASYNC only looks for unmapped pages and schedules no writing (msync(2)). The C
+  // library's msync is a cancellation point, which a verb that comes here is not.
+  const bool mapped = ::syscall(SYS_msync, begin, whole, MS_ASYNC) == 0 || errno != ENOMEM;
   errno = saved;
   return mapped;
 }

@@ -72,7 +72,7 @@ struct descent {
 
 }  // namespace
 
-bool admit(call& c) noexcept {
+bool admit(call& c) {
   if (!c.is_seen()) return true;
   const verb_row& row = row_of(c.which());
   record* const subject = c.subject();
@@ -98,7 +98,11 @@ bool admit(call& c) noexcept {
                 c.state().objects.children_of(*subject),
             subject);
   wait_for_acks(c, *subject);
-  real::acknowledge_rest(*subject);
+  if (const auto missing = real::take_missing_acks(*subject);
+      missing.completion_events + missing.async_events != 0) {
+    const call::released running(c);
+    real::acknowledge(missing);
+  }
   return true;
 }
 

@@ -18,7 +18,7 @@ namespace ibvxx::shim {
 /// Called before the real call. False if a rule makes it fail, or if its object is destroyed (a
 /// finding). For a destroy that would wait for ever, adds a finding and makes the missing
 /// acknowledgements, so that it returns.
-[[nodiscard]] bool admit(call& c) noexcept;
+[[nodiscard]] bool admit(call& c);
 /// Called after the real call: records the object that it made or destroyed.
 void record_outcome(call& c, const void* made = nullptr) noexcept;
 
@@ -42,23 +42,29 @@ Result without_function() noexcept {
 }
 
 /// Calls the real function, null where there is none. In a session the engine's lock is released
-/// while it runs, and what it made or ended is recorded.
+/// while it runs, and what it made or ended is recorded. May be a cancellation point.
 template <class Result, class... Parameters>
 Result carry_out(call& c, Result (*target)(Parameters...),
-                 std::type_identity_t<Parameters>... arguments) noexcept {
+                 std::type_identity_t<Parameters>... arguments) {
   if (!target) return without_function<Result>();
   if (!c.is_seen()) return target(arguments...);
-  c.unlock();
   if constexpr (std::is_void_v<Result>) {
-    target(arguments...);
-    const int code = errno;
-    c.lock();
+    int code = 0;
+    {
+      const call::released running(c);
+      target(arguments...);
+      code = errno;
+    }
     record_outcome(c);
     errno = code;
   } else {
-    Result answer = target(arguments...);
-    const int code = errno;
-    c.lock();
+    Result answer{};
+    int code = 0;
+    {
+      const call::released running(c);
+      answer = target(arguments...);
+      code = errno;
+    }
     if constexpr (std::is_pointer_v<Result>) {
       if (answer) record_outcome(c, answer);
     } else if (answer == 0) {
@@ -72,7 +78,7 @@ Result carry_out(call& c, Result (*target)(Parameters...),
 
 /// Calls an exported function of libibverbs that no session records.
 template <class Result, class... Arguments>
-Result call_real(const char* name, Arguments... arguments) noexcept {
+Result call_real(const char* name, Arguments... arguments) {
   auto* target = real_function<Result(Arguments...)>(name);
   return target ? target(arguments...) : without_function<Result>();
 }
@@ -117,28 +123,28 @@ template <class Function, class Object>
 }
 
 template <class Result, class... Arguments>
-Result forward(call& c, exported function, Arguments... arguments) noexcept {
+Result forward(call& c, exported function, Arguments... arguments) {
   if (!admit(c)) return refusal<Result>(c);
   return carry_out(c, real_function<Result(Arguments...)>(function.name), arguments...);
 }
 
 template <class Result, class Operations, class Object, class... Rest>
 Result forward(call& c, Result (*Operations::*slot)(Object*, Rest...), Object* subject,
-               std::type_identity_t<Rest>... rest) noexcept {
+               std::type_identity_t<Rest>... rest) {
   if (!admit(c)) return refusal<Result>(c);
   return carry_out(c, find_operation(slot, subject), subject, rest...);
 }
 
 template <class Result, class... Parameters>
 Result forward(call& c, Result (*recorded)(call&, Parameters...),
-               std::type_identity_t<Parameters>... arguments) noexcept {
+               std::type_identity_t<Parameters>... arguments) {
   return recorded(c, arguments...);
 }
 
 /// Posts the requests before the one that a rule refuses.
 template <class Result, class Operations, class Object, class Request>
 int forward(call& c, list_operation<int (*Operations::*)(Object*, Request*, Request**)> post,
-            Object* subject, Request* list, Request** bad) noexcept {
+            Object* subject, Request* list, Request** bad) {
   Request* before = nullptr;
   Request* refused = c.refuses_some_request() ? list : nullptr;
   for (std::size_t place = 1; refused && !c.refuses_request(place); ++place) {

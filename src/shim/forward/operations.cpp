@@ -1,5 +1,7 @@
 #include "forward/operations.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -20,10 +22,26 @@ struct original_table {
   std::unordered_map<const void*, object_operations> of_objects;
 };
 
+// Never destroyed: a verb may be called until the process exits.
+union never_destroyed_table {
+  original_table value;
+  never_destroyed_table() : value() {}
+  ~never_destroyed_table() {}
+};
+
 original_table& originals() {
-  static auto* table =
-      new original_table;  // never destroyed: a verb may be called until the process exits
-  return *table;
+  static never_destroyed_table table;
+  // A fork waits for the other threads' changes, so that the child finds a consistent table.
+  static const int registered =
+      ::pthread_atfork([] { table.value.lock.lock(); }, [] { table.value.lock.unlock(); },
+                       [] { table.value.lock.unlock(); });
+  static_cast<void>(registered);
+  return table.value;
+}
+
+/// Not at the first use: a fork could come in between.
+[[gnu::constructor(101)]] void make_originals() {
+  static_cast<void>(originals());
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 namespace ibvxx::shim {
 
-/// The symbol of that name in libibverbs.so.1, or null where the library is not installed. The
-/// first call loads the library.
+/// The symbol of that name, a literal, in libibverbs.so.1, or null where the library is not
+/// installed. The first call loads the library, and the first for a name looks that up.
 [[nodiscard]] void* real_symbol(const char* name) noexcept;
 
 template <class Function>

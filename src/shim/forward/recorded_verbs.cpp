@@ -1,5 +1,7 @@
 #include "forward/recorded_verbs.hpp"
 
+#include <algorithm>
+
 #include "core/acknowledgements.hpp"
 #include "core/freed_list.hpp"
 #include "core/multicast_membership.hpp"
@@ -9,13 +11,13 @@ namespace ibvxx::shim::real {
 namespace {
 
 /// An event that acknowledges any async event of an object.
-[[nodiscard]] ibv_async_event async_event_of(const record& object) noexcept {
+[[nodiscard]] ibv_async_event async_event_of(object_kind kind, void* handle) noexcept {
   ibv_async_event event{};
-  event.element.qp = static_cast<ibv_qp*>(const_cast<void*>(object.handle));
-  event.event_type = object.kind == object_kind::cq    ? IBV_EVENT_CQ_ERR
-                     : object.kind == object_kind::srq ? IBV_EVENT_SRQ_ERR
-                     : object.kind == object_kind::wq  ? IBV_EVENT_WQ_FATAL
-                                                       : IBV_EVENT_QP_FATAL;
+  event.element.qp = static_cast<ibv_qp*>(handle);
+  event.event_type = kind == object_kind::cq    ? IBV_EVENT_CQ_ERR
+                     : kind == object_kind::srq ? IBV_EVENT_SRQ_ERR
+                     : kind == object_kind::wq  ? IBV_EVENT_WQ_FATAL
+                                                : IBV_EVENT_QP_FATAL;
   return event;
 }
 
@@ -103,19 +105,29 @@ int memcpy_from_dm(call& c, void* host, ibv_dm* dm, std::uint64_t offset, std::s
 int wr_complete(call& c, ibv_qp_ex* handle) {
   const record* own = c.is_seen() ? c.record_of(handle) : nullptr;
   // A provider holds its lock since ibv_wr_start; ibv_wr_abort releases it.
-  if (c.failing() && (!own || own->live)) original_operations(handle).wr_abort(handle);
+  if (c.failing() && (!own || own->live)) {
+    const call::released running(c);
+    original_operations(handle).wr_abort(handle);
+  }
   return forward<int>(c, &object_operations::wr_complete, handle);
 }
 
-void acknowledge_rest(record& object) noexcept {
-  event_balance& completions = object.completion_events;
-  if (completions.acknowledged < completions.read)
-    call_real<void>("ibv_ack_cq_events", static_cast<ibv_cq*>(const_cast<void*>(object.handle)),
-                    completions.read - completions.acknowledged);
-  completions.acknowledged = completions.read;
-  ibv_async_event event = async_event_of(object);
-  for (; object.async_events.acknowledged < object.async_events.read;
-       ++object.async_events.acknowledged)
+missing_acks take_missing_acks(record& object) noexcept {
+  const auto take = [](event_balance& events) {
+    const unsigned missing = events.read - std::min(events.read, events.acknowledged);
+    events.acknowledged += missing;
+    return missing;
+  };
+  return {const_cast<void*>(object.handle), object.kind, take(object.completion_events),
+          take(object.async_events)};
+}
+
+void acknowledge(const missing_acks& missing) {
+  if (missing.completion_events != 0)
+    call_real<void>("ibv_ack_cq_events", static_cast<ibv_cq*>(missing.handle),
+                    missing.completion_events);
+  ibv_async_event event = async_event_of(missing.kind, missing.handle);
+  for (unsigned i = 0; i < missing.async_events; ++i)
     call_real<void>("ibv_ack_async_event", &event);
 }
 

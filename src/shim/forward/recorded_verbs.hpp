@@ -25,8 +25,17 @@ int rereg_mr(call& c, ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::siz
 int memcpy_from_dm(call& c, void* host, ibv_dm* dm, std::uint64_t offset, std::size_t length);
 int wr_complete(call& c, ibv_qp_ex* handle);
 
-/// Acknowledges the events of an object that the program has read and not acknowledged, so that the
-/// destroy in libibverbs returns. wait_for_acks() has added the finding.
-void acknowledge_rest(record& object) noexcept;
+/// Events of an object that the program has read and not acknowledged: libibverbs' destroy would
+/// wait for them.
+struct missing_acks {
+  void* handle = nullptr;
+  object_kind kind{};
+  unsigned completion_events = 0;
+  unsigned async_events = 0;
+};
+/// Takes them from the record, which counts them as acknowledged. Needs the lock.
+[[nodiscard]] missing_acks take_missing_acks(record& object) noexcept;
+/// Makes the acknowledgements, so that the destroy returns. Without the lock: they are real calls.
+void acknowledge(const missing_acks& missing);
 
 }  // namespace ibvxx::shim::real

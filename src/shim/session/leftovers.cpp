@@ -2,7 +2,6 @@
 
 #include <infiniband/verbs.h>
 
-#include <utility>
 #include <vector>
 
 #include "core/engine.hpp"
@@ -13,19 +12,19 @@ namespace ibvxx::shim {
 
 void destroy_leftovers() {
   const engine::suppress_interception quiet;
-  std::vector<std::pair<object_kind, void*>> left;
+  std::vector<real::missing_acks> left;
   {
     const auto seen = engine::lock_session();
     for (const record& object : seen.state.objects.records()) {
       if (!object.live) continue;
-      real::acknowledge_rest(const_cast<record&>(object));
-      left.emplace_back(object.kind, const_cast<void*>(object.handle));
+      left.push_back(real::take_missing_acks(const_cast<record&>(object)));
     }
   }
   // The youngest first. What cannot be destroyed stays alive: the run has reported it.
   for (auto object = left.rbegin(); object != left.rend(); ++object) {
-    void* const handle = object->second;
-    switch (object->first) {
+    real::acknowledge(*object);
+    void* const handle = object->handle;
+    switch (object->kind) {
       case object_kind::device_list:
         ::ibv_free_device_list(static_cast<ibv_device**>(handle));
         break;

@@ -55,6 +55,7 @@ session::session(const simulated& machine, const session_options& options)
   state->simulated = std::make_unique<shim::machine>(machine);
   state->apply(options);
   engine::begin(std::move(state));
+  generation_ = engine::generation();
 }
 
 void session::begin_forwarding(const session_options& options) {
@@ -62,10 +63,12 @@ void session::begin_forwarding(const session_options& options) {
   auto state = std::make_unique<session_state>();
   state->apply(options);
   engine::begin(std::move(state));
+  generation_ = engine::generation();
 }
 
 session::~session() {
-  if (finished_) return;
+  // Its session is no longer the one in force in the child of a fork.
+  if (finished_ || generation_ != engine::generation()) return;
   const std::vector<finding> all = finish();
   if (all.empty()) return;
   for (const finding& one : all)

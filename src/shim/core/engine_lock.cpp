@@ -1,0 +1,46 @@
+#include "core/engine_lock.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+namespace ibvxx::shim {
+namespace {
+
+constexpr std::chrono::microseconds patience{500};
+
+#ifdef IBVXX_SHIM_CHECKS_LOCK
+constexpr bool checks_lock = true;
+#else
+constexpr bool checks_lock = false;
+#endif
+
+}  // namespace
+
+void engine_lock::lock() noexcept {
+  // A starving thread is woken when the holder unlocks; nobody takes the lock in between.
+  for (int starving = starving_.load(std::memory_order_relaxed); starving != 0;
+       starving = starving_.load(std::memory_order_relaxed))
+    starving_.wait(starving, std::memory_order_relaxed);
+  if (!mutex_.try_lock() && !mutex_.try_lock_for(patience)) {
+    ++starving_;
+    mutex_.lock();
+    if (--starving_ == 0) starving_.notify_all();
+  }
+  held_ = true;
+}
+
+void engine_lock::unlock() noexcept {
+  held_ = false;
+  mutex_.unlock();
+}
+
+void expect_unlocked(const char* before) noexcept {
+  if constexpr (checks_lock) {
+    if (!engine_lock::held()) return;
+    std::fprintf(stderr, "ibvxx-shim: %s is called under the engine's lock\n", before);
+    std::abort();
+  }
+}
+
+}  // namespace ibvxx::shim
