@@ -191,6 +191,17 @@ TEST_CASE(
   pair.reset();
 }
 
+TEST_CASE("forwarding: a device list that a rule fails sets the number of devices to 0") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  s.fail(verb::get_device_list).with(ENOMEM);
+  int count = 7;
+  CHECK(::ibv_get_device_list(&count) == nullptr);
+  CHECK(errno == ENOMEM);
+  CHECK(count == 0);
+  CHECK(test::lines(s.finish()).empty());
+}
+
 TEST_CASE("forwarding: opening a device after its list was freed is a finding") {
   shim::session s{shim::forwarding{}};
   ibv_device** list = ibv_get_device_list(nullptr);

@@ -43,6 +43,16 @@ TEST_CASE("every device is listed with its ports and GIDs, and nothing stays ope
   CHECK(session.live() == 0);
 }
 
+TEST_CASE("a device list that fails sets the number of devices to 0", "[device_listing]") {
+  shim::session session(machine());
+  session.fail(verb::get_device_list).with(ENOMEM);
+  int count = 7;
+  CHECK(::ibv_get_device_list(&count) == nullptr);
+  CHECK(errno == ENOMEM);
+  CHECK(count == 0);
+  CHECK(session.finish().empty());
+}
+
 TEST_CASE("no device at all is an empty list", "[device_listing]") {
   shim::session session{shim::simulated{{}}};
   const auto devices = describe_devices();

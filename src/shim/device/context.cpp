@@ -73,6 +73,7 @@ void sim_context::close_descriptors() noexcept {
 namespace device {
 
 ibv_device** get_device_list(call& c, int* num_devices) {
+  if (num_devices) *num_devices = 0;  // also where it fails (rdma-core, libibverbs/device.c)
   if (c.failing()) return c.refuse_pointer();
   auto list = std::make_shared<sim_device_list>();
   for (const auto& device : machine_of(c.state()).devices)

@@ -12,6 +12,7 @@
 
 namespace ibvxx::shim::real {
 
+ibv_device** get_device_list(call& c, int* num_devices);
 ibv_context* open_device(call& c, ibv_device* device);
 int get_cq_event(call& c, ibv_comp_channel* channel, ibv_cq** cq, void** cq_context);
 void ack_cq_events(call& c, ibv_cq* cq, unsigned events);

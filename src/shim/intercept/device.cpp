@@ -13,8 +13,8 @@ using namespace ibvxx::shim;
 extern "C" {
 
 ibv_device** ibv_get_device_list(int* num_devices) {
-  return intercepted(verb::get_device_list, exported{"ibv_get_device_list"},
-                     &device::get_device_list, num_devices);
+  return intercepted(verb::get_device_list, &real::get_device_list, &device::get_device_list,
+                     num_devices);
 }
 
 void ibv_free_device_list(ibv_device** list) {
