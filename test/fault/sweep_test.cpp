@@ -267,11 +267,12 @@ TEST_CASE("the report for programs: one object a line, and the same every time")
   REQUIRE(each.size() == 1 + 6 + report.failures.size());
   CHECK(each[0] == "{\"type\":\"summary\",\"runs\":" + std::to_string(report.runs) +
                        ",\"calls\":6,\"failures\":" + std::to_string(report.failures.size()) +
-                       ",\"clean\":false,\"replayed\":false}");
+                       ",\"clean\":false,\"replayed\":false,\"stopped\":\"\"}");
   CHECK(each[1] ==
         "{\"type\":\"verb\",\"verb\":\"ibv_get_device_list\",\"calls\":1,"
         "\"errnos\":[\"ENOSYS\",\"ENOMEM\"]}");
-  CHECK(each[7].find("{\"type\":\"failure\",\"injected\":\"ibv_open_device (call 2) -> ENOMEM, "
+  CHECK(each[7].find("{\"type\":\"failure\",\"kind\":\"not "
+                     "reported\",\"injected\":\"ibv_open_device (call 2) -> ENOMEM, "
                      "once\",\"what\":\"the error was not reported: the body succeeded\","
                      "\"replay\":\"ibv_open_device#2=ENOMEM,once\"}") == 0);
 }
@@ -281,6 +282,124 @@ TEST_CASE("text in the report for programs is escaped") {
   report.failures.push_back({"a \"quoted\" \\ thing", "two\nlines", "x"});
   CHECK(contains(report.json_lines(), "\"a \\\"quoted\\\" \\\\ thing\""));
   CHECK(contains(report.json_lines(), "\"two\\u000alines\""));
+}
+
+TEST_CASE("a sweep inside a session is refused, and the teardown handler stays as it was") {
+  const test::teardown_catcher teardown;
+  const teardown_handler before = set_teardown_handler(nullptr);
+  set_teardown_handler(before);
+  shim::session s;
+  CHECK_THROWS_AS(shim::sweep(&leaking), std::logic_error);
+  const teardown_handler after = set_teardown_handler(nullptr);
+  set_teardown_handler(after);
+  CHECK(after == before);
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("a session that cannot begin leaves the teardown handler as it was") {
+  const test::teardown_catcher teardown;
+  const teardown_handler before = set_teardown_handler(nullptr);
+  set_teardown_handler(before);
+  shim::sweep_options wrong;
+  wrong.machine.devices = {{.name = "same"}, {.name = "same"}};
+  CHECK_THROWS(shim::sweep(&leaking, wrong));
+  const teardown_handler after = set_teardown_handler(nullptr);
+  set_teardown_handler(after);
+  CHECK(after == before);
+}
+
+TEST_CASE("an exception that names no verb is a failure of its run, and the sweep continues") {
+  const auto body = [](bool leak) {
+    return [leak] {
+      auto list = get_device_list();
+      if (!list) throw exception(list.error());
+      auto context = open_device((*list)[0]);
+      if (!context) throw exception(context.error());
+      auto pd = alloc_pd(*context);
+      if (!pd && leak) static_cast<void>(context->release());
+      if (!pd) throw std::runtime_error("no domain");
+      if (auto gone = pd->reset(); !gone) throw exception(gone.error());
+    };
+  };
+  const auto report = shim::sweep(body(true), {.persistent = false});
+  INFO(report.text());
+  const auto count = [&report](shim::sweep_failure_kind kind) {
+    return std::count_if(report.failures.begin(), report.failures.end(),
+                         [kind](const auto& one) { return one.kind == kind; });
+  };
+  CHECK(count(shim::sweep_failure_kind::foreign_exception) == 1);
+  CHECK(count(shim::sweep_failure_kind::left_alive) == 1);
+  CHECK(report.failures.size() == 2);
+  CHECK(contains(report.text(), "it threw std::runtime_error: no domain"));
+  CHECK(contains(report.text(), "IBVXX_REPLAY=\"ibv_alloc_pd#"));
+  CHECK(std::count_if(report.calls.begin(), report.calls.end(),
+                      [](verb call) { return call == verb::dealloc_pd; }) == 1);
+  const auto number = shim::sweep([] { throw 5; });
+  CHECK(contains(number.text(), "stopped: the undisturbed run is not clean"));
+  CHECK(contains(number.text(), "it threw int"));
+}
+
+TEST_CASE("a call that is not repeated is reported as that alone") {
+  int runs = 0;
+  const auto report = shim::sweep(
+      [&runs]() -> result<void> {
+        if (++runs > 1) return {};
+        auto list = get_device_list();
+        return list ? result<void>() : failure(list.error());
+      },
+      {.persistent = false});
+  REQUIRE(report.failures.size() >= 2);
+  for (const auto& failure : report.failures)
+    CHECK(failure.kind == shim::sweep_failure_kind::never_fired);
+}
+
+TEST_CASE("only, except and optional_calls choose what is failed, and what must be reported") {
+  shim::sweep_options options;
+  options.only = {verb::create_cq};
+  const auto cq_alone = shim::sweep(&leaking, options);
+  CHECK(cq_alone.runs == 1 + 2 * 3);
+  for (const auto& failure : cq_alone.failures) CHECK(contains(failure.injected, "ibv_create_cq"));
+  options.only = {};
+  options.persistent = false;
+  options.except = {verb::create_cq};
+  options.optional_calls = {verb::open_device};
+  CHECK(shim::sweep(&leaking, options).clean());
+  options.optional_calls = {};
+  CHECK_FALSE(shim::sweep(&leaking, options).clean());
+  options.only = {verb::create_cq};
+  CHECK_THROWS_AS(shim::sweep(&leaking, options), std::logic_error);
+  options.except = {};
+  options.only = {verb::free_device_list};
+  CHECK_THROWS_AS(shim::sweep(&leaking, options), std::logic_error);
+  options.only = {verb::post_send};
+  CHECK_THROWS_AS(shim::sweep(&leaking, options), std::logic_error);
+  options.posts = true;
+  const auto nothing = shim::sweep(&leaking, options);
+  CHECK_FALSE(nothing.clean());
+  CHECK(contains(nothing.text(), "stopped: the body makes no call that the sweep could fail"));
+  options.only = {};
+  for (std::size_t v = 0; v < verb_count; ++v) options.except.push_back(static_cast<verb>(v));
+  CHECK_THROWS_AS(shim::sweep(&leaking, options), std::logic_error);
+}
+
+TEST_CASE("two threads of a body may lose objects at a time") {
+  const auto body = []() -> result<void> {
+    auto list = get_device_list();
+    if (!list) return failure(list.error());
+    auto context = open_device((*list)[0]);
+    if (!context) return failure(context.error());
+    const auto lose = [&context] { auto pd = alloc_pd(*context); };
+    std::thread a(lose), b(lose);
+    a.join();
+    b.join();
+    return context->reset();
+  };
+  shim::sweep_options options;
+  options.only = {verb::dealloc_pd};
+  options.transient = false;
+  const auto report = shim::sweep(body, options);
+  INFO(report.text());
+  CHECK(report.runs > 1);
 }
 
 }  // namespace ibvxx::sweep_test
