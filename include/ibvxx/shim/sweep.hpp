@@ -35,6 +35,16 @@ struct sweep_options {
   std::vector<verb> optional_calls{};
 };
 
+/// A call of the body. Its address, the n-th of its verb by its thread, is the same in every run in
+/// which that thread makes the same calls, whatever other threads do and however often it polls.
+struct swept_call {
+  verb call = verb::none;
+  std::uint64_t number = 0;  ///< of the calls of this verb by this thread, from 1
+  unsigned thread = 1;       ///< in the order of the threads' first calls that are swept
+
+  friend bool operator==(const swept_call& one, verb call) noexcept { return one.call == call; }
+};
+
 /// What was wrong after a run, the worst first.
 enum class sweep_failure_kind : std::uint8_t {
   body_failed,        ///< the body failed though nothing was injected
@@ -50,18 +60,18 @@ enum class sweep_failure_kind : std::uint8_t {
 
 /// A run that was not clean.
 struct sweep_failure {
-  std::string injected;  ///< "ibv_create_cq (call 17) -> ENOMEM, once"
+  std::string injected;  ///< "ibv_create_cq@2 -> ENOMEM, once"
   std::string what;      ///< what was wrong after the run
-  std::string replay;    ///< "ibv_create_cq#17=ENOMEM,once": repeats this run; empty if nothing
+  std::string replay;    ///< "ibv_create_cq@2=ENOMEM,once": repeats this run; empty if nothing
                          ///< was injected
   sweep_failure_kind kind = sweep_failure_kind::misuse;
 };
 
 /// The result of a sweep.
 struct sweep_report {
-  std::vector<verb> calls;  ///< the calls of the run without faults, in order
-  std::size_t runs = 0;     ///< all runs, with the one without faults
-  bool replayed = false;    ///< only the requested run was made
+  std::vector<swept_call> calls;  ///< the calls of the run without faults, in order
+  std::size_t runs = 0;           ///< all runs, with the one without faults
+  bool replayed = false;          ///< only the requested run was made
   /// Why nothing was injected, for example "the undisturbed run is not clean"; empty otherwise.
   std::string stopped{};
   std::vector<sweep_failure> failures;

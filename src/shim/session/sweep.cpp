@@ -117,8 +117,8 @@ class session_scope {
 struct run {
   body_outcome outcome;
   std::vector<error> teardown;
-  std::vector<traced_call> trace;  // subjects are not valid any more
-  std::vector<fault_rule> rules;   // with how often each fired
+  std::vector<call_address> calls;
+  std::vector<fault_rule> rules;  // with how often each fired
   std::vector<finding> findings;
   std::vector<std::string> left;  // alive, and no injected failure accounts for it
 };
@@ -129,6 +129,7 @@ struct run {
   auto fresh = std::make_unique<session_state>();
   if (!options.forwarding) fresh->simulated = std::make_unique<machine>(options.machine);
   fresh->apply(options.session);
+  fresh->swept = std::make_unique<swept_calls>();
   fresh->traces_posts = options.posts;
   for (const fault_rule& rule : rules) fresh->plan.add(rule);
   const teardown_scope teardown;
@@ -137,7 +138,7 @@ struct run {
   {
     const engine::suppress_interception quiet;
     const auto seen = engine::lock_session();
-    one.trace = seen.state.trace;
+    one.calls = seen.state.swept->all();
     one.rules = seen.state.plan.rules();
     one.findings = seen.state.findings.all();
     for (const record* object : seen.state.objects.unexcused())
@@ -196,7 +197,7 @@ class sweeper {
 
   [[nodiscard]] sweep_report sweep() {
     const run undisturbed = execute({});
-    for (const traced_call& call : undisturbed.trace) report_.calls.push_back(call.call);
+    keep_calls(undisturbed);
     if (undisturbed.outcome.failed)
       complain({},
                undisturbed.outcome.thrown.empty() ? sweep_failure_kind::body_failed
@@ -206,12 +207,12 @@ class sweeper {
       report_.stopped = "the undisturbed run is not clean";
       return std::move(report_);
     }
-    if (std::none_of(undisturbed.trace.begin(), undisturbed.trace.end(),
-                     [this](const traced_call& one) { return is_swept(one.call); })) {
+    if (std::none_of(undisturbed.calls.begin(), undisturbed.calls.end(),
+                     [this](const call_address& one) { return is_swept(one.call); })) {
       report_.stopped = "the body makes no call that the sweep could fail";
       return std::move(report_);
     }
-    for (const traced_call& call : undisturbed.trace) {
+    for (const call_address& call : undisturbed.calls) {
       if (!is_swept(call.call)) continue;
       for (const int code : row_of(call.call).errnos) {
         if (options_.transient) first_fault(make_rule(call, code, 1));
@@ -223,21 +224,26 @@ class sweeper {
 
   [[nodiscard]] sweep_report replay(const std::vector<fault_rule>& rules) {
     report_.replayed = true;
-    for (const traced_call& call : execute(rules).trace) report_.calls.push_back(call.call);
+    keep_calls(execute(rules));
     return std::move(report_);
   }
 
  private:
+  void keep_calls(const run& one) {
+    for (const call_address& call : one.calls)
+      report_.calls.push_back({call.call, call.number, call.thread});
+  }
+
   [[nodiscard]] bool is_swept(verb call) const {
     return !row_of(call).errnos.empty() && !contains(options_.except, call) &&
            (options_.only.empty() || contains(options_.only, call));
   }
 
-  [[nodiscard]] static fault_rule make_rule(const traced_call& call, int code,
+  [[nodiscard]] static fault_rule make_rule(const call_address& call, int code,
                                             std::uint64_t times) {
     fault_rule rule;
     rule.call = call.call;
-    rule.index = call.index;
+    rule.address = call;
     rule.code = code;
     rule.fails = true;
     rule.times = times;
@@ -248,9 +254,12 @@ class sweeper {
     const run one = execute({first});
     if (options_.order < 2 || first.times != 1 || first.code != row_of(first.call).errnos.front())
       return;
-    for (const traced_call& call : one.trace) {
-      if (call.index <= first.index || !is_swept(call.call)) continue;
-      execute({first, make_rule(call, row_of(call.call).errnos.front(), 1)});
+    bool later = false;
+    for (const call_address& call : one.calls) {
+      if (later && is_swept(call.call))
+        execute({first, make_rule(call, row_of(call.call).errnos.front(), 1)});
+      later = later || (call.call == first.call && call.number == first.address.number &&
+                        call.thread == first.address.thread);
     }
   }
 
