@@ -6,7 +6,10 @@
 #include <type_traits>
 #include <utility>
 
-namespace ibvxx::inline IBVXX_RESULT_KIND {
+namespace ibvxx {
+
+// Not in the namespace of the kind of result: it contains none, and what one part of a program
+// throws must be caught by a part that is compiled for another C++.
 
 /// A std::system_error in the generic category that also has the ibvxx::error.
 class [[gnu::visibility("default")]] exception : public std::system_error {
@@ -20,6 +23,10 @@ class [[gnu::visibility("default")]] exception : public std::system_error {
  private:
   ibvxx::error cause_;
 };
+
+}  // namespace ibvxx
+
+namespace ibvxx::inline IBVXX_RESULT_KIND {
 
 /// Returns the value, or throws ibvxx::exception.
 template <class T>

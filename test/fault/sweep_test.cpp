@@ -192,11 +192,11 @@ TEST_CASE("a report names each failing run by a line that repeats it, and it alo
   const auto report = shim::sweep(&leaking);
   INFO(report.text());
   REQUIRE_FALSE(report.clean());
-  CHECK(contains(report.text(), "again: IBVXX_REPLAY=\"ibv_create_cq#3=EINVAL,once\""));
+  CHECK(contains(report.text(), "again: IBVXX_REPLAY=\"ibv_create_cq@1=EINVAL,once\""));
   std::set<std::string> lines;
   for (const auto& failure : report.failures) lines.insert(failure.replay);
-  CHECK(lines.count("ibv_open_device#2=ENOMEM,once") == 1);
-  CHECK(lines.count("ibv_open_device#2=ENOMEM,always") == 1);
+  CHECK(lines.count("ibv_open_device@1=ENOMEM,once") == 1);
+  CHECK(lines.count("ibv_open_device@1=ENOMEM,always") == 1);
   for (const std::string& line : lines) {
     INFO(line);
     const auto again = shim::sweep(&leaking, replaying(line.c_str()));
@@ -213,7 +213,7 @@ TEST_CASE("a report names each failing run by a line that repeats it, and it alo
     CHECK(whats == before);
     CHECK(contains(again.text(), "1 run, replayed"));
   }
-  const auto good = shim::sweep(&leaking, replaying("ibv_create_cq#3=ENOMEM,once"));
+  const auto good = shim::sweep(&leaking, replaying("ibv_create_cq@1=ENOMEM,once"));
   CHECK(good.clean());
   CHECK(good.runs == 1);
 }
@@ -226,7 +226,7 @@ TEST_CASE("second-order runs are replayed, too, also by the environment") {
   const auto report = shim::sweep(body, {.order = 2, .persistent = false});
   INFO(report.text());
   REQUIRE_FALSE(report.clean());  // two failed destroys: the device is closed over the CQ
-  CHECK(report.failures.at(0).replay == "ibv_destroy_cq#5=EBUSY,once;ibv_destroy_cq#6=EBUSY,once");
+  CHECK(report.failures.at(0).replay == "ibv_destroy_cq@1=EBUSY,once;ibv_destroy_cq@2=EBUSY,once");
   ::setenv("IBVXX_REPLAY", report.failures[0].replay.c_str(), 1);
   const auto again = shim::sweep(body);
   ::unsetenv("IBVXX_REPLAY");
@@ -236,21 +236,22 @@ TEST_CASE("second-order runs are replayed, too, also by the environment") {
 }
 
 TEST_CASE("a replay line for a call that the body does not make is reported") {
-  const auto report = shim::sweep(&leaking, replaying("ibv_create_cq#2=ENOMEM,once"));
+  const auto report = shim::sweep(&leaking, replaying("ibv_create_cq@2=ENOMEM,once"));
   REQUIRE_FALSE(report.clean());
   CHECK(contains(report.failures.at(0).what, "never fired"));
 }
 
 TEST_CASE("malformed replay lines are refused with the reason") {
   CHECK(contains(reason("nonsense"), "\"nonsense\" lacks a part"));
-  CHECK(contains(reason("ibv_create_pq#1=ENOMEM,once"), "names no verb"));
-  CHECK(contains(reason("ibv_free_device_list#1=ENOMEM,once"), "names no verb that a sweep fails"));
-  CHECK(contains(reason("ibv_create_cq#0=ENOMEM,once"), "count from 1"));
-  CHECK(contains(reason("ibv_create_cq#1x=ENOMEM,once"), "count from 1"));
-  CHECK(contains(reason("ibv_create_cq#1=ENONSENSE,once"), "names no errno"));
-  CHECK(contains(reason("ibv_create_cq#1=5000,once"), "names no errno"));
-  CHECK(contains(reason("ibv_create_cq#1=ENOMEM,twice"), "neither once nor always"));
-  CHECK(contains(reason("ibv_create_cq#4=12,once;"), "not refused"));
+  CHECK(contains(reason("ibv_create_pq@1=ENOMEM,once"), "names no verb"));
+  CHECK(contains(reason("ibv_free_device_list@1=ENOMEM,once"), "names no verb that a sweep fails"));
+  CHECK(contains(reason("ibv_create_cq@0=ENOMEM,once"), "count from 1"));
+  CHECK(contains(reason("ibv_create_cq@1/t0=ENOMEM,once"), "number of a thread"));
+  CHECK(contains(reason("ibv_create_cq@1x=ENOMEM,once"), "count from 1"));
+  CHECK(contains(reason("ibv_create_cq@1=ENONSENSE,once"), "names no errno"));
+  CHECK(contains(reason("ibv_create_cq@1=5000,once"), "names no errno"));
+  CHECK(contains(reason("ibv_create_cq@1=ENOMEM,twice"), "neither once nor always"));
+  CHECK(contains(reason("ibv_create_cq@1=12,once;"), "not refused"));
 }
 
 TEST_CASE("the report for programs: one object a line, and the same every time") {
@@ -267,13 +268,14 @@ TEST_CASE("the report for programs: one object a line, and the same every time")
   REQUIRE(each.size() == 1 + 6 + report.failures.size());
   CHECK(each[0] == "{\"type\":\"summary\",\"runs\":" + std::to_string(report.runs) +
                        ",\"calls\":6,\"failures\":" + std::to_string(report.failures.size()) +
-                       ",\"clean\":false,\"replayed\":false}");
+                       ",\"clean\":false,\"replayed\":false,\"stopped\":\"\"}");
   CHECK(each[1] ==
         "{\"type\":\"verb\",\"verb\":\"ibv_get_device_list\",\"calls\":1,"
         "\"errnos\":[\"ENOSYS\",\"ENOMEM\"]}");
-  CHECK(each[7].find("{\"type\":\"failure\",\"injected\":\"ibv_open_device (call 2) -> ENOMEM, "
+  CHECK(each[7].find("{\"type\":\"failure\",\"kind\":\"not "
+                     "reported\",\"injected\":\"ibv_open_device@1 -> ENOMEM, "
                      "once\",\"what\":\"the error was not reported: the body succeeded\","
-                     "\"replay\":\"ibv_open_device#2=ENOMEM,once\"}") == 0);
+                     "\"replay\":\"ibv_open_device@1=ENOMEM,once\"}") == 0);
 }
 
 TEST_CASE("text in the report for programs is escaped") {
@@ -281,6 +283,177 @@ TEST_CASE("text in the report for programs is escaped") {
   report.failures.push_back({"a \"quoted\" \\ thing", "two\nlines", "x"});
   CHECK(contains(report.json_lines(), "\"a \\\"quoted\\\" \\\\ thing\""));
   CHECK(contains(report.json_lines(), "\"two\\u000alines\""));
+}
+
+TEST_CASE("a sweep inside a session is refused, and the teardown handler stays as it was") {
+  const test::teardown_catcher teardown;
+  const teardown_handler before = set_teardown_handler(nullptr);
+  set_teardown_handler(before);
+  shim::session s;
+  CHECK_THROWS_AS(shim::sweep(&leaking), std::logic_error);
+  const teardown_handler after = set_teardown_handler(nullptr);
+  set_teardown_handler(after);
+  CHECK(after == before);
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("a session that cannot begin leaves the teardown handler as it was") {
+  const test::teardown_catcher teardown;
+  const teardown_handler before = set_teardown_handler(nullptr);
+  set_teardown_handler(before);
+  shim::sweep_options wrong;
+  wrong.machine.devices = {{.name = "same"}, {.name = "same"}};
+  CHECK_THROWS(shim::sweep(&leaking, wrong));
+  const teardown_handler after = set_teardown_handler(nullptr);
+  set_teardown_handler(after);
+  CHECK(after == before);
+}
+
+TEST_CASE("an exception that names no verb is a failure of its run, and the sweep continues") {
+  const auto body = [](bool leak) {
+    return [leak] {
+      auto list = get_device_list();
+      if (!list) throw exception(list.error());
+      auto context = open_device((*list)[0]);
+      if (!context) throw exception(context.error());
+      auto pd = alloc_pd(*context);
+      if (!pd && leak) static_cast<void>(context->release());
+      if (!pd) throw std::runtime_error("no domain");
+      if (auto gone = pd->reset(); !gone) throw exception(gone.error());
+    };
+  };
+  const auto report = shim::sweep(body(true), {.persistent = false});
+  INFO(report.text());
+  const auto count = [&report](shim::sweep_failure_kind kind) {
+    return std::count_if(report.failures.begin(), report.failures.end(),
+                         [kind](const auto& one) { return one.kind == kind; });
+  };
+  CHECK(count(shim::sweep_failure_kind::foreign_exception) == 1);
+  CHECK(count(shim::sweep_failure_kind::left_alive) == 1);
+  CHECK(report.failures.size() == 2);
+  CHECK(contains(report.text(), "it threw std::runtime_error: no domain"));
+  CHECK(contains(report.text(), "IBVXX_REPLAY=\"ibv_alloc_pd@"));
+  CHECK(std::count_if(report.calls.begin(), report.calls.end(),
+                      [](const shim::swept_call& call) { return call == verb::dealloc_pd; }) == 1);
+  const auto number = shim::sweep([] { throw 5; });
+  CHECK(contains(number.text(), "stopped: the undisturbed run is not clean"));
+  CHECK(contains(number.text(), "it threw int"));
+}
+
+TEST_CASE("a call that is not repeated is reported as that alone") {
+  int runs = 0;
+  const auto report = shim::sweep(
+      [&runs]() -> result<void> {
+        if (++runs > 1) return {};
+        auto list = get_device_list();
+        return list ? result<void>() : failure(list.error());
+      },
+      {.persistent = false});
+  REQUIRE(report.failures.size() >= 2);
+  for (const auto& failure : report.failures)
+    CHECK(failure.kind == shim::sweep_failure_kind::never_fired);
+}
+
+TEST_CASE("only, except and optional_calls choose what is failed, and what must be reported") {
+  shim::sweep_options options;
+  options.only = {verb::create_cq};
+  const auto cq_alone = shim::sweep(&leaking, options);
+  CHECK(cq_alone.runs == 1 + 2 * 3);
+  for (const auto& failure : cq_alone.failures) CHECK(contains(failure.injected, "ibv_create_cq"));
+  options.only = {};
+  options.persistent = false;
+  options.except = {verb::create_cq};
+  options.optional_calls = {verb::open_device};
+  CHECK(shim::sweep(&leaking, options).clean());
+  options.optional_calls = {};
+  CHECK_FALSE(shim::sweep(&leaking, options).clean());
+  options.only = {verb::create_cq};
+  CHECK_THROWS_AS(shim::sweep(&leaking, options), std::logic_error);
+  options.except = {};
+  options.only = {verb::free_device_list};
+  CHECK_THROWS_AS(shim::sweep(&leaking, options), std::logic_error);
+  options.only = {verb::post_send};
+  CHECK_THROWS_AS(shim::sweep(&leaking, options), std::logic_error);
+  options.posts = true;
+  const auto nothing = shim::sweep(&leaking, options);
+  CHECK_FALSE(nothing.clean());
+  CHECK(contains(nothing.text(), "stopped: the body makes no call that the sweep could fail"));
+  options.only = {};
+  for (std::size_t v = 0; v < verb_count; ++v) options.except.push_back(static_cast<verb>(v));
+  CHECK_THROWS_AS(shim::sweep(&leaking, options), std::logic_error);
+}
+
+TEST_CASE("two threads of a body may lose objects at a time") {
+  const auto body = []() -> result<void> {
+    auto list = get_device_list();
+    if (!list) return failure(list.error());
+    auto context = open_device((*list)[0]);
+    if (!context) return failure(context.error());
+    const auto lose = [&context] { auto pd = alloc_pd(*context); };
+    std::thread a(lose), b(lose);
+    a.join();
+    b.join();
+    return context->reset();
+  };
+  shim::sweep_options options;
+  options.only = {verb::dealloc_pd};
+  options.transient = false;
+  const auto report = shim::sweep(body, options);
+  INFO(report.text());
+  CHECK(report.runs > 1);
+}
+
+TEST_CASE("calls are numbered by verb and thread: a thread that polls shifts nothing") {
+  const auto body = []() -> result<void> {
+    auto list = get_device_list();
+    if (!list) return failure(list.error());
+    auto context = open_device((*list)[0]);
+    if (!context) return failure(context.error());
+    auto cq = create_cq(*context, 1);
+    if (!cq) return failure(cq.error());
+    std::atomic<bool> stop{false};
+    std::thread poller([&] {
+      ibv_wc done;
+      while (!stop) static_cast<void>(::ibv_poll_cq(cq->get(), 1, &done));
+    });
+    result<void> outcome;
+    std::thread worker([&] {
+      auto first = alloc_pd(*context);
+      if (!first) outcome = failure(first.error());
+      if (!outcome) return;
+      auto second = alloc_pd(*context);
+      if (!second) outcome = failure(second.error());
+      if (!outcome) return;
+      if (auto gone = second->reset(); !gone) outcome = gone;
+      if (auto gone = first->reset(); !gone && outcome) outcome = gone;
+    });
+    worker.join();
+    stop = true;
+    poller.join();
+    if (outcome) {
+      auto third = alloc_pd(*context);
+      outcome = third ? third->reset() : failure(third.error());
+    }
+    if (auto gone = cq->reset(); !gone && outcome) outcome = gone;
+    return outcome;
+  };
+  shim::sweep_options options;
+  options.persistent = false;
+  options.except = {verb::allocate};
+  options.only = {verb::alloc_pd};
+  const auto report = shim::sweep(body, options);
+  INFO(report.text());
+  CHECK(report.clean());
+  CHECK(report.runs == 1 + 3);
+  std::vector<shim::swept_call> domains;
+  for (const auto& one : report.calls)
+    if (one == verb::alloc_pd) domains.push_back(one);
+  REQUIRE(domains.size() == 3);
+  CHECK((domains[0].number == 1 && domains[0].thread == 2));
+  CHECK((domains[1].number == 2 && domains[1].thread == 2));
+  CHECK((domains[2].number == 1 && domains[2].thread == 1));
+  const auto again = shim::sweep(body, replaying("ibv_alloc_pd@2/t2=ENOMEM,once"));
+  CHECK(again.clean());
 }
 
 }  // namespace ibvxx::sweep_test

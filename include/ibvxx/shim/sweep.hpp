@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <ibvxx/error.hpp>
 #include <ibvxx/shim/device.hpp>
@@ -26,21 +27,53 @@ struct sweep_options {
   /// Only the run of a failure's `replay`. The default is the value of IBVXX_REPLAY in the
   /// environment, and without that all runs.
   std::string replay{};
+  /// The verbs whose calls are failed; empty: all. verb::allocate is operator new.
+  std::vector<verb> only{};
+  /// Verbs whose calls are not failed. May not name a verb that `only` names.
+  std::vector<verb> except{};
+  /// Verbs whose failure the body need not report: it may succeed, or report another error.
+  std::vector<verb> optional_calls{};
 };
+
+/// A call of the body. Its address, the n-th of its verb by its thread, is the same in every run in
+/// which that thread makes the same calls, whatever other threads do and however often it polls.
+struct swept_call {
+  verb call = verb::none;
+  std::uint64_t number = 0;  ///< of the calls of this verb by this thread, from 1
+  unsigned thread = 1;       ///< in the order of the threads' first calls that are swept
+
+  friend bool operator==(const swept_call& one, verb call) noexcept { return one.call == call; }
+};
+
+/// What was wrong after a run, the worst first.
+enum class sweep_failure_kind : std::uint8_t {
+  body_failed,        ///< the body failed though nothing was injected
+  foreign_exception,  ///< the body threw an exception that names neither a verb nor an errno
+  left_alive,         ///< an object was left alive that no injected failure accounts for
+  misuse,             ///< a finding
+  not_reported,       ///< the body succeeded despite the injected failure
+  other_error,        ///< the body reported another error
+  never_fired,        ///< the body did not make the call again: the run has no result
+};
+/// "body failed", "foreign exception", ... Static storage.
+[[nodiscard]] const char* name(sweep_failure_kind kind) noexcept;
 
 /// A run that was not clean.
 struct sweep_failure {
-  std::string injected;  ///< "ibv_create_cq (call 17) -> ENOMEM, once"
+  std::string injected;  ///< "ibv_create_cq@2 -> ENOMEM, once"
   std::string what;      ///< what was wrong after the run
-  std::string replay;    ///< "ibv_create_cq#17=ENOMEM,once": repeats this run; empty if nothing
+  std::string replay;    ///< "ibv_create_cq@2=ENOMEM,once": repeats this run; empty if nothing
                          ///< was injected
+  sweep_failure_kind kind = sweep_failure_kind::misuse;
 };
 
 /// The result of a sweep.
 struct sweep_report {
-  std::vector<verb> calls;  ///< the calls of the run without faults, in order
-  std::size_t runs = 0;     ///< all runs, with the one without faults
-  bool replayed = false;    ///< only the requested run was made
+  std::vector<swept_call> calls;  ///< the calls of the run without faults, in order
+  std::size_t runs = 0;           ///< all runs, with the one without faults
+  bool replayed = false;          ///< only the requested run was made
+  /// Why nothing was injected, for example "the undisturbed run is not clean"; empty otherwise.
+  std::string stopped{};
   std::vector<sweep_failure> failures;
 
   /// Every run was clean: the body reported the injected error, no object was left alive except
@@ -60,6 +93,7 @@ struct body_outcome {
   bool failed = false;
   std::optional<error> told{};  ///< if it returned which call failed, and how
   int code = 0;                 ///< if it returned the errno only
+  std::string thrown{};         ///< an exception of any other type: "std::runtime_error: text"
 };
 
 template <class Body>
@@ -95,8 +129,12 @@ template <class Body>
 /// either sign, or -1; a bool; nothing. Or it throws: ibvxx::exception, another std::system_error,
 /// whose errno is checked, or std::bad_alloc for a failed allocation. What it does not report is
 /// not checked.
+/// Any other exception is a failure of the run (foreign_exception); objects and findings are
+/// checked all the same, and the sweep continues.
 ///
-/// Throws std::logic_error for options that are not valid, and if a session could not be created.
+/// Throws std::logic_error for options that are not valid, and while a session is in force;
+/// whatever a description of a device that is not valid throws. The teardown handler is then as it
+/// was before.
 template <class Body>
 [[nodiscard]] sweep_report sweep(Body&& body, const sweep_options& options = {}) {
   return detail::sweep_body([&body] { return detail::run_body(body); }, options);

@@ -79,7 +79,11 @@ void call::begin_counted() {
   if (!acting) {
     ++state_->calls;
     ++state_->counts[static_cast<std::size_t>(verb_)];
-    if (!state_->plan.rules().empty()) fault_ = state_->plan.decide(verb_, state_->calls, object_);
+    call_address address{};
+    if (state_->swept && (row.traced || (state_->traces_posts && !row.errnos.empty())))
+      address = state_->swept->count(verb_);
+    if (!state_->plan.rules().empty())
+      fault_ = state_->plan.decide(verb_, state_->calls, object_, address);
   }
   index_ = state_->calls;
   if (watched_) watch(object_);

@@ -13,9 +13,16 @@ namespace {
 
 }  // namespace
 
+std::string describe(const call_address& address) {
+  return std::string(name(address.call)) + "@" + std::to_string(address.number) +
+         (address.thread == 1 ? "" : "/t" + std::to_string(address.thread));
+}
+
 std::string describe(const fault_rule& rule) {
   std::string text = rule.call == verb::none ? "any verb" : name(rule.call);
-  if (rule.index != 0)
+  if (rule.address.number != 0)
+    text = describe(rule.address);
+  else if (rule.index != 0)
     text += " (call " + std::to_string(rule.index) + ")";
   else
     text += ", matching call " + std::to_string(rule.nth);
@@ -27,13 +34,18 @@ std::string describe(const fault_rule& rule) {
   return rule.times == 1 ? text + ", once" : text + ", " + std::to_string(rule.times) + " times";
 }
 
-decision fault_plan::decide(verb call, std::uint64_t index, const void* object) {
+decision fault_plan::decide(verb call, std::uint64_t index, const void* object,
+                            const call_address& address) {
   decision decided;
   for (fault_rule& rule : rules_) {
     if (rule.call != call && rule.call != verb::none) continue;
     if (rule.object && rule.object != object) continue;
     if (rule.thread != std::thread::id{} && rule.thread != std::this_thread::get_id()) continue;
     if (rule.index != 0 && index < rule.index) continue;
+    // Of one thread up to the first failure; a persistent one is then every thread's.
+    if (rule.address.number != 0 && rule.fired == 0 &&
+        (address.number != rule.address.number || address.thread != rule.address.thread))
+      continue;
     ++rule.seen;
     const bool due = rule.seen >= rule.nth && rule.seen - rule.nth < rule.times;
     if (!due || (rule.index != 0 && rule.times == 1 && index != rule.index)) continue;

@@ -10,11 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "core/swept_calls.hpp"
+
 namespace ibvxx::shim {
 
 struct fault_rule {
   verb call = verb::none;   ///< none: any verb
   std::uint64_t index = 0;  ///< of the first call that it matches, over all verbs; 0: any call
+  call_address address{};   ///< of the first call that it matches, in a sweep; number 0: any call
   std::uint64_t nth = 1;
   std::uint64_t times = 1;
   const void* object = nullptr;
@@ -29,6 +32,8 @@ struct fault_rule {
   std::uint64_t fired = 0;
 };
 
+/// "ibv_create_cq@2"; "ibv_create_cq@2/t3" where another than the first thread calls.
+[[nodiscard]] std::string describe(const call_address& address);
 /// "ibv_create_cq, call 2 -> ENOMEM, once".
 [[nodiscard]] std::string describe(const fault_rule& rule);
 
@@ -47,7 +52,8 @@ class fault_plan {
   void add(fault_rule rule) { rules_.push_back(std::move(rule)); }
   void clear() noexcept { rules_.clear(); }
   /// The decision for this call. Every matching rule counts it; the oldest that fires decides.
-  [[nodiscard]] decision decide(verb call, std::uint64_t index, const void* object);
+  [[nodiscard]] decision decide(verb call, std::uint64_t index, const void* object,
+                                const call_address& address = {});
   /// Marks the rule as fired: the list contains the request that it refuses. Valid only during the
   /// call that was decided.
   void fired(const decision& decided) noexcept {

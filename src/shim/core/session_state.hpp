@@ -15,6 +15,7 @@
 #include "core/fault_plan.hpp"
 #include "core/findings.hpp"
 #include "core/ledger.hpp"
+#include "core/swept_calls.hpp"
 #include "core/verb_table.hpp"
 
 namespace ibvxx::shim {
@@ -48,9 +49,10 @@ struct session_state {
   completion_plan completions{};
   ledger objects{};
   finding_log findings{};
-  bool strict = false;               // session_options::strict
-  std::vector<traced_call> trace{};  // every call except those of the data path
-  bool traces_posts = false;         // the trace includes posts
+  bool strict = false;                   // session_options::strict
+  std::vector<traced_call> trace{};      // every call except those of the data path
+  bool traces_posts = false;             // the trace includes posts
+  std::unique_ptr<swept_calls> swept{};  // in a sweep's run; null otherwise
   std::uint64_t calls = 0;
   std::array<std::uint64_t, verb_count> counts{};
   /// How long a destroy waits for acknowledgements by other threads before it adds a finding.

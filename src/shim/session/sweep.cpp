@@ -1,12 +1,19 @@
 #include <ibvxx/shim/sweep.hpp>
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <ibvxx/or_throw.hpp>
 #include <ibvxx/teardown.hpp>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <stdexcept>
 #include <system_error>
+#include <typeinfo>
+#include <utility>
 
 #include "core/engine.hpp"
 #include "core/verb_table.hpp"
@@ -17,23 +24,103 @@
 namespace ibvxx::shim::detail {
 namespace {
 
-// Teardown errors of the current run. Global, since the handler is a plain function.
-std::vector<error>* handed_over = nullptr;
+/// Teardown errors of the current run, of all its threads. Global, since the handler is a plain
+/// function; never destroyed, since a thread may outlive the program's static objects.
+struct teardown_errors {
+  std::mutex lock;
+  std::vector<error> errors;
+};
+teardown_errors& handed_over() {
+  static auto* kept = new teardown_errors;
+  return *kept;
+}
 
 void keep_teardown_error(const error& e) noexcept {
   const engine::suppress_interception quiet;
-  handed_over->push_back(e);
+  teardown_errors& kept = handed_over();
+  const std::lock_guard guard(kept.lock);
+  kept.errors.push_back(e);
+}
+
+/// While it exists, teardown errors are kept. The handler before it is put back in every case.
+class teardown_scope {
+ public:
+  teardown_scope() : before_(nullptr) {
+    teardown_errors& kept = handed_over();
+    const std::lock_guard guard(kept.lock);
+    kept.errors.clear();
+    before_ = set_teardown_handler(&keep_teardown_error);
+  }
+  teardown_scope(const teardown_scope&) = delete;
+  teardown_scope& operator=(const teardown_scope&) = delete;
+  ~teardown_scope() { set_teardown_handler(before_); }
+
+  [[nodiscard]] static std::vector<error> errors() {
+    teardown_errors& kept = handed_over();
+    const std::lock_guard guard(kept.lock);
+    return kept.errors;
+  }
+
+ private:
+  teardown_handler before_;
+};
+
+/// While it exists, its session is in force.
+class session_scope {
+ public:
+  explicit session_scope(std::unique_ptr<session_state> state) { engine::begin(std::move(state)); }
+  session_scope(const session_scope&) = delete;
+  session_scope& operator=(const session_scope&) = delete;
+  ~session_scope() { engine::end(); }
+};
+
+/// "std::runtime_error", of the exception that is being handled.
+[[nodiscard]] std::string thrown_type() {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  if (!type) return "an exception of another language";
+  int status = 0;
+  char* const readable = abi::__cxa_demangle(type->name(), nullptr, nullptr, &status);
+  std::string name = status == 0 && readable ? readable : type->name();
+  std::free(readable);
+  return name;
+}
+
+[[nodiscard]] body_outcome thrown_outcome(std::string thrown) {
+  body_outcome outcome;
+  outcome.failed = true;
+  outcome.thrown = std::move(thrown);
+  return outcome;
+}
+
+/// The outcome of the body, whatever it throws. Only a thread's cancellation passes.
+[[nodiscard]] body_outcome outcome_of(const std::function<body_outcome()>& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return {true, error(verb::allocate, ENOMEM)};
+  } catch (const exception& thrown) {
+    return {true, thrown.cause()};
+  } catch (const std::system_error& thrown) {
+    return {true, std::nullopt, thrown.code().value()};
+  } catch (const std::exception& thrown) {
+    const engine::suppress_interception quiet;
+    return thrown_outcome(thrown_type() + ": " + thrown.what());
+  } catch (const abi::__forced_unwind&) {
+    throw;
+  } catch (...) {
+    const engine::suppress_interception quiet;
+    return thrown_outcome(thrown_type());
+  }
 }
 
 /// The outcome of one run.
 struct run {
   body_outcome outcome;
   std::vector<error> teardown;
-  std::vector<traced_call> trace;  // subjects are not valid any more
-  std::vector<fault_rule> rules;   // with how often each fired
+  std::vector<call_address> calls;
+  std::vector<fault_rule> rules;  // with how often each fired
   std::vector<finding> findings;
   std::vector<std::string> left;  // alive, and no injected failure accounts for it
-  bool left_anything = false;
 };
 
 [[nodiscard]] run run_once(const std::function<body_outcome()>& body, const sweep_options& options,
@@ -42,37 +129,24 @@ struct run {
   auto fresh = std::make_unique<session_state>();
   if (!options.forwarding) fresh->simulated = std::make_unique<machine>(options.machine);
   fresh->apply(options.session);
+  fresh->swept = std::make_unique<swept_calls>();
   fresh->traces_posts = options.posts;
   for (const fault_rule& rule : rules) fresh->plan.add(rule);
-  handed_over = &one.teardown;
-  const teardown_handler before = set_teardown_handler(&keep_teardown_error);
-  engine::begin(std::move(fresh));
-  try {
-    one.outcome = body();
-  } catch (const std::bad_alloc&) {
-    one.outcome = {true, error(verb::allocate, ENOMEM)};
-  } catch (const exception& thrown) {
-    one.outcome = {true, thrown.cause()};
-  } catch (const std::system_error& thrown) {
-    one.outcome = {true, std::nullopt, thrown.code().value()};
-  } catch (...) {
-    engine::end();
-    set_teardown_handler(before);
-    throw;
-  }
+  const teardown_scope teardown;
+  const session_scope session(std::move(fresh));
+  one.outcome = outcome_of(body);
   {
     const engine::suppress_interception quiet;
     const auto seen = engine::lock_session();
-    one.trace = seen.state.trace;
+    one.calls = seen.state.swept->all();
     one.rules = seen.state.plan.rules();
     one.findings = seen.state.findings.all();
     for (const record* object : seen.state.objects.unexcused())
       one.left.push_back(object->title + ", " + origin(*object));
-    one.left_anything = seen.state.objects.live() != 0;
   }
   if (options.forwarding) destroy_leftovers();
-  engine::end();
-  set_teardown_handler(before);
+  const engine::suppress_interception quiet;
+  one.teardown = teardown_scope::errors();
   return one;
 }
 
@@ -87,9 +161,33 @@ struct run {
 }
 
 [[nodiscard]] std::string describe(const body_outcome& outcome) {
+  if (!outcome.thrown.empty()) return "it threw " + outcome.thrown;
   if (outcome.told) return outcome.told->message();
   const char* known = errno_name(outcome.code);
   return known ? known : "errno " + std::to_string(outcome.code);
+}
+
+[[nodiscard]] bool contains(const std::vector<verb>& list, verb call) noexcept {
+  return std::find(list.begin(), list.end(), call) != list.end();
+}
+
+/// Throws std::logic_error for lists of verbs that leave nothing, or contradict each other.
+void check_lists(const sweep_options& options) {
+  for (const verb call : options.only) {
+    const verb_row& row = row_of(call);
+    const std::string named = std::string("shim: sweep_options.only names ") + name(call);
+    if (contains(options.except, call)) throw std::logic_error(named + ", and so does except");
+    if (row.errnos.empty() || !row.intercepted())
+      throw std::logic_error(named + ", which a sweep does not fail");
+    if (!row.traced && !options.posts)
+      throw std::logic_error(named + ", which posts: that needs sweep_options.posts");
+  }
+  for (std::size_t v = 0; v < verb_count; ++v) {
+    const auto call = static_cast<verb>(v);
+    const verb_row& row = row_of(call);
+    if (!row.errnos.empty() && row.intercepted() && !contains(options.except, call)) return;
+  }
+  throw std::logic_error("shim: sweep_options.except leaves no verb that a sweep fails");
 }
 
 class sweeper {
@@ -99,11 +197,23 @@ class sweeper {
 
   [[nodiscard]] sweep_report sweep() {
     const run undisturbed = execute({});
-    for (const traced_call& call : undisturbed.trace) report_.calls.push_back(call.call);
+    keep_calls(undisturbed);
     if (undisturbed.outcome.failed)
-      complain({}, "the undisturbed run failed: " + describe(undisturbed.outcome));
-    if (!report_.failures.empty()) return std::move(report_);
-    for (const traced_call& call : undisturbed.trace) {
+      complain({},
+               undisturbed.outcome.thrown.empty() ? sweep_failure_kind::body_failed
+                                                  : sweep_failure_kind::foreign_exception,
+               "the undisturbed run failed: " + describe(undisturbed.outcome));
+    if (!report_.failures.empty()) {
+      report_.stopped = "the undisturbed run is not clean";
+      return std::move(report_);
+    }
+    if (std::none_of(undisturbed.calls.begin(), undisturbed.calls.end(),
+                     [this](const call_address& one) { return is_swept(one.call); })) {
+      report_.stopped = "the body makes no call that the sweep could fail";
+      return std::move(report_);
+    }
+    for (const call_address& call : undisturbed.calls) {
+      if (!is_swept(call.call)) continue;
       for (const int code : row_of(call.call).errnos) {
         if (options_.transient) first_fault(make_rule(call, code, 1));
         if (options_.persistent) first_fault(make_rule(call, code, UINT64_MAX));
@@ -114,16 +224,26 @@ class sweeper {
 
   [[nodiscard]] sweep_report replay(const std::vector<fault_rule>& rules) {
     report_.replayed = true;
-    for (const traced_call& call : execute(rules).trace) report_.calls.push_back(call.call);
+    keep_calls(execute(rules));
     return std::move(report_);
   }
 
  private:
-  [[nodiscard]] static fault_rule make_rule(const traced_call& call, int code,
+  void keep_calls(const run& one) {
+    for (const call_address& call : one.calls)
+      report_.calls.push_back({call.call, call.number, call.thread});
+  }
+
+  [[nodiscard]] bool is_swept(verb call) const {
+    return !row_of(call).errnos.empty() && !contains(options_.except, call) &&
+           (options_.only.empty() || contains(options_.only, call));
+  }
+
+  [[nodiscard]] static fault_rule make_rule(const call_address& call, int code,
                                             std::uint64_t times) {
     fault_rule rule;
     rule.call = call.call;
-    rule.index = call.index;
+    rule.address = call;
     rule.code = code;
     rule.fails = true;
     rule.times = times;
@@ -134,9 +254,12 @@ class sweeper {
     const run one = execute({first});
     if (options_.order < 2 || first.times != 1 || first.code != row_of(first.call).errnos.front())
       return;
-    for (const traced_call& call : one.trace) {
-      if (call.index <= first.index || row_of(call.call).errnos.empty()) continue;
-      execute({first, make_rule(call, row_of(call.call).errnos.front(), 1)});
+    bool later = false;
+    for (const call_address& call : one.calls) {
+      if (later && is_swept(call.call))
+        execute({first, make_rule(call, row_of(call.call).errnos.front(), 1)});
+      later = later || (call.call == first.call && call.number == first.address.number &&
+                        call.thread == first.address.thread);
     }
   }
 
@@ -144,12 +267,23 @@ class sweeper {
     run one = run_once(body_, options_, rules);
     ++report_.runs;
     for (const finding& found : one.findings)
-      complain(rules, std::string(name(found.kind)) + ": " + found.text);
-    for (const std::string& object : one.left) complain(rules, "left alive: " + object);
-    for (const fault_rule& rule : one.rules)
-      if (rule.fired == 0)
-        complain(rules, describe(rule) + " never fired: the body does not repeat its calls");
-    if (!rules.empty()) check_told(rules, one);
+      complain(rules, sweep_failure_kind::misuse,
+               std::string(name(found.kind)) + ": " + found.text);
+    for (const std::string& object : one.left)
+      complain(rules, sweep_failure_kind::left_alive, "left alive: " + object);
+    bool all_fired = true;
+    for (const fault_rule& rule : one.rules) {
+      if (rule.fired != 0) continue;
+      all_fired = false;
+      complain(rules, sweep_failure_kind::never_fired,
+               describe(rule) + " never fired: the body does not repeat its calls");
+    }
+    if (rules.empty()) return one;
+    if (!one.outcome.thrown.empty())
+      complain(rules, sweep_failure_kind::foreign_exception,
+               "the body failed without a verb: " + describe(one.outcome));
+    else if (all_fired)  // otherwise there was no failure to report
+      check_told(rules, one);
     return one;
   }
 
@@ -163,21 +297,24 @@ class sweeper {
       const bool by_handler = std::any_of(one.teardown.begin(), one.teardown.end(), same);
       const bool second = &rule != &rules.front();
       if (by_body || (destroy && by_handler)) continue;
+      if (contains(options_.optional_calls, rule.call)) continue;
       if (second && (!destroy || one.outcome.failed))
         continue;  // a body reports one error, and this one reported the first
-      complain(rules, one.outcome.failed
-                          ? "the body reported another error: " + describe(one.outcome)
-                          : std::string("the error was not reported: the body succeeded"));
+      complain(
+          rules,
+          one.outcome.failed ? sweep_failure_kind::other_error : sweep_failure_kind::not_reported,
+          one.outcome.failed ? "the body reported another error: " + describe(one.outcome)
+                             : std::string("the error was not reported: the body succeeded"));
       return;
     }
   }
 
-  void complain(const std::vector<fault_rule>& rules, std::string what) {
+  void complain(const std::vector<fault_rule>& rules, sweep_failure_kind kind, std::string what) {
     std::string injected;
     for (const fault_rule& rule : rules)
       injected += (injected.empty() ? "" : "; then ") + describe(rule);
     report_.failures.push_back(
-        {injected.empty() ? "nothing" : injected, std::move(what), to_replay(rules)});
+        {injected.empty() ? "nothing" : injected, std::move(what), to_replay(rules), kind});
   }
 
   const std::function<body_outcome()>& body_;
@@ -191,6 +328,11 @@ sweep_report sweep_body(const std::function<body_outcome()>& body, const sweep_o
   if (options.order != 1 && options.order != 2)
     throw std::logic_error("shim: sweep order " + std::to_string(options.order) +
                            " is neither 1 nor 2");
+  check_lists(options);
+  if (engine::in_session()) {
+    const engine::suppress_interception quiet;
+    throw std::logic_error("shim: sweep() while a session is in force: each run needs its own");
+  }
   const char* const asked = std::getenv("IBVXX_REPLAY");
   const std::string replay = options.replay.empty() && asked ? asked : options.replay;
   if (!replay.empty()) return sweeper(body, options).replay(from_replay(replay));

@@ -12,7 +12,7 @@ namespace {
 
 [[noreturn]] void refuse_replay(std::string_view part, const char* why) {
   throw std::logic_error("shim: replay \"" + std::string(part) + "\" " + why +
-                         "; it looks like \"ibv_create_cq#17=ENOMEM,once\"");
+                         "; it looks like \"ibv_create_cq@2=ENOMEM,once\"");
 }
 
 [[nodiscard]] verb verb_called(std::string_view called, std::string_view part) {
@@ -40,16 +40,25 @@ namespace {
 }
 
 [[nodiscard]] fault_rule rule_of(std::string_view part) {
-  const std::size_t hash = part.find('#');
-  const std::size_t equals = part.find('=', hash == part.npos ? 0 : hash);
+  const std::size_t at = part.find('@');
+  const std::size_t equals = part.find('=', at == part.npos ? 0 : at);
   const std::size_t comma = part.find(',', equals == part.npos ? 0 : equals);
-  if (hash == part.npos || equals == part.npos || comma == part.npos)
+  if (at == part.npos || equals == part.npos || comma == part.npos)
     refuse_replay(part, "lacks a part");
   fault_rule rule;
   rule.fails = true;
-  rule.call = verb_called(part.substr(0, hash), part);
-  rule.index = number(part.substr(hash + 1, equals - hash - 1));
-  if (rule.index == 0) refuse_replay(part, "has no number of a call, which count from 1");
+  rule.call = verb_called(part.substr(0, at), part);
+  const std::string_view address = part.substr(at + 1, equals - at - 1);
+  const std::size_t slash = address.find("/t");
+  rule.address.call = rule.call;
+  rule.address.number = number(address.substr(0, slash));
+  if (slash != address.npos) {
+    const std::uint64_t thread = number(address.substr(slash + 2));
+    if (thread == 0 || thread > UINT32_MAX)
+      refuse_replay(part, "has no number of a thread, which count from 1");
+    rule.address.thread = static_cast<unsigned>(thread);
+  }
+  if (rule.address.number == 0) refuse_replay(part, "has no number of a call, which count from 1");
   rule.code = errno_called(part.substr(equals + 1, comma - equals - 1), part);
   const std::string_view times = part.substr(comma + 1);
   if (times != "once" && times != "always")
@@ -65,8 +74,7 @@ std::string to_replay(const std::vector<fault_rule>& rules) {
   for (const fault_rule& rule : rules) {
     const char* known = errno_name(rule.code);
     if (!line.empty()) line += ';';
-    line += name(rule.call);
-    line += '#' + std::to_string(rule.index) + '=';
+    line += describe(rule.address) + '=';
     line += known ? known : std::to_string(rule.code);
     line += rule.times == 1 ? ",once" : ",always";
   }

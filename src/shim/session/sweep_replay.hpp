@@ -1,4 +1,4 @@
-// One run of a sweep in one line: "ibv_create_cq#17=ENOMEM,once;close#20=EIO,always".
+// One run of a sweep in one line: "ibv_create_cq@2=ENOMEM,once;close@1/t2=EIO,always".
 #pragma once
 
 #include <string>

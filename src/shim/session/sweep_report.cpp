@@ -68,6 +68,26 @@ void for_each_verb(const sweep_report& report, Add&& add) {
 
 }  // namespace
 
+const char* name(sweep_failure_kind kind) noexcept {
+  switch (kind) {
+    case sweep_failure_kind::body_failed:
+      return "body failed";
+    case sweep_failure_kind::foreign_exception:
+      return "foreign exception";
+    case sweep_failure_kind::left_alive:
+      return "left alive";
+    case sweep_failure_kind::misuse:
+      return "misuse";
+    case sweep_failure_kind::not_reported:
+      return "not reported";
+    case sweep_failure_kind::other_error:
+      return "other error";
+    case sweep_failure_kind::never_fired:
+      return "never fired";
+  }
+  return "?";
+}
+
 std::string sweep_report::text() const {
   std::string lines = replayed ? std::string("1 run, replayed") : std::to_string(runs) + " runs";
   lines += " over " + std::to_string(calls.size()) + " calls:\n";
@@ -76,9 +96,14 @@ std::string sweep_report::text() const {
     if (row_of(one).errnos.empty()) lines += " (cannot fail)";
     lines += "\n";
   });
-  if (failures.empty()) return lines + "clean\n";
+  if (!stopped.empty()) lines += "stopped: " + stopped + "\n";
+  if (failures.empty()) return lines + (clean() ? "clean\n" : "nothing was injected\n");
   lines += std::to_string(failures.size()) + " failure(s):\n";
-  for (const sweep_failure& failure : failures) {
+  // The worst first; those of one kind in the order of the runs.
+  std::vector<sweep_failure> sorted = failures;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.kind < b.kind; });
+  for (const sweep_failure& failure : sorted) {
     lines += "  injected " + failure.injected + ": " + failure.what + "\n";
     if (!failure.replay.empty() && !replayed)
       lines += "    again: IBVXX_REPLAY=\"" + failure.replay + "\"\n";
@@ -93,6 +118,7 @@ std::string sweep_report::json_lines() const {
   add_member(lines, "failures", failures.size());
   add_member(lines, "clean", clean());
   add_member(lines, "replayed", replayed);
+  add_member(lines, "stopped", std::string_view(stopped));
   lines += "}\n";
   for_each_verb(*this, [&lines](verb one, std::size_t count) {
     lines += "{\"type\":\"verb\"";
@@ -103,6 +129,7 @@ std::string sweep_report::json_lines() const {
   });
   for (const sweep_failure& failure : failures) {
     lines += "{\"type\":\"failure\"";
+    add_member(lines, "kind", std::string_view(name(failure.kind)));
     add_member(lines, "injected", std::string_view(failure.injected));
     add_member(lines, "what", std::string_view(failure.what));
     add_member(lines, "replay", std::string_view(failure.replay));
