@@ -26,7 +26,7 @@ namespace ibvxx::shim {
 ///     auto* owner = c.use<sim_context>(context);  // null: the finding is written
 ///     if (!owner || c.failing()) return c.refuse_pointer();
 ///
-/// Costs: constructing one is constant, and allocates only to extend the trace.
+/// Costs: constructing one is constant, and allocates only for the trace.
 class call {
  public:
   call(verb v, const void* object) noexcept;
@@ -210,7 +210,8 @@ class call {
 
   std::unique_lock<std::mutex> lock_;
   session_state* state_ = nullptr;
-  std::shared_ptr<session_state> held_{};  // while the lock is released
+  std::shared_ptr<session_state> held_{};  // once the lock was released
+  record* pinned_ = nullptr;               // then: what the call is on, in the ledger's memory
   verb verb_;
   const void* object_ = nullptr;
   record* subject_ = nullptr;

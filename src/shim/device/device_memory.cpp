@@ -62,12 +62,13 @@ ibv_dm* import_dm(call& c, ibv_context* context, std::uint32_t handle) {
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
-  auto* original = find_handle<sim_dm>(c, *owner->device, handle);
+  record* const original = find_handle<sim_dm>(c, *owner->device, handle);
   if (!original) return c.refuse_pointer(ENOENT);
   auto made = make_dm(*owner, handle);
-  made->original = original->original;
+  made->original = object_of<sim_dm>(*original).original;
   made->imported = true;
-  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record& object = record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  c.state().objects.keep(object, *original);
   return &made->verbs;
 }
 

@@ -16,10 +16,9 @@ void destroy_leftovers() {
   std::vector<std::pair<object_kind, void*>> left;
   {
     const auto seen = engine::lock_session();
-    for (const record& object : seen.state.objects.records()) {
-      if (!object.live) continue;
-      real::acknowledge_rest(const_cast<record&>(object));
-      left.emplace_back(object.kind, const_cast<void*>(object.handle));
+    for (const record* object : seen.state.objects.all_live()) {
+      real::acknowledge_rest(const_cast<record&>(*object));
+      left.emplace_back(object->kind, const_cast<void*>(object->handle));
     }
   }
   // The youngest first. What cannot be destroyed stays alive: the run has reported it.

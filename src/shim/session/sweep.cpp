@@ -1,6 +1,7 @@
 #include <ibvxx/shim/sweep.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <ibvxx/or_throw.hpp>
 #include <ibvxx/teardown.hpp>
@@ -43,6 +44,7 @@ struct run {
   if (!options.forwarding) fresh->simulated = std::make_unique<machine>(options.machine);
   fresh->apply(options.session);
   fresh->traces_posts = options.posts;
+  fresh->trace.set_capacity(SIZE_MAX);  // a sweep fails every call
   for (const fault_rule& rule : rules) fresh->plan.add(rule);
   handed_over = &one.teardown;
   const teardown_handler before = set_teardown_handler(&keep_teardown_error);
@@ -63,7 +65,7 @@ struct run {
   {
     const engine::suppress_interception quiet;
     const auto seen = engine::lock_session();
-    one.trace = seen.state.trace;
+    one.trace.assign(seen.state.trace.begin(), seen.state.trace.end());
     one.rules = seen.state.plan.rules();
     one.findings = seen.state.findings.all();
     for (const record* object : seen.state.objects.unexcused())
