@@ -38,7 +38,7 @@ struct machine final : simulation {
   // for: device/data_path/send_queue.hpp.
   std::list<sim_qp*> waiting{};
   std::unordered_map<std::uint64_t, std::list<sim_qp*>> waiting_for{};
-  std::vector<sim_qp*> woken{};        // to be tried again
+  std::list<sim_qp*> woken{};          // those of them that are to be tried again
   std::size_t behind_memory = 0;       // how many have sim_qp::is_behind_memory
   bool retrying = false;               // inside continue_waiting()
   bool registered = false;             // a region was made: ibv_fork_init fails

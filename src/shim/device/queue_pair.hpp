@@ -59,6 +59,7 @@ struct sim_qp {
   std::list<sim_qp*>::iterator place_waiting{};
   std::array<wait_place, 2> waits_for{};  // in machine::waiting_for
   bool woken = false;                     // the queue pair is in machine::woken
+  std::list<sim_qp*>::iterator place_woken{};
   std::uint64_t awaited = 0;         // key of the shared queue that lacks a receive; 0: none does
   bool waits_behind_memory = false;  // its rkey is checked before the receive that it waits for
   bool is_behind_memory = false;     // and it is counted in machine::behind_memory

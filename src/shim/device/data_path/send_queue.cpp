@@ -105,7 +105,7 @@ void stop_waiting(session_state& state, sim_qp& qp) {
   machine& own = machine_of(state);
   leave_lists(own, qp);
   own.waiting.erase(qp.place_waiting);
-  if (std::exchange(qp.woken, false)) std::erase(own.woken, &qp);
+  if (std::exchange(qp.woken, false)) own.woken.erase(qp.place_woken);
 }
 
 void submit(session_state& state, sim_qp& qp, const send_request& request) {
@@ -133,7 +133,8 @@ void run_send_queue(session_state& state, sim_qp& qp) {
 
 void wake(session_state& state, sim_qp& qp) noexcept {
   if (!qp.waiting || std::exchange(qp.woken, true)) return;
-  machine_of(state).woken.push_back(&qp);
+  std::list<sim_qp*>& woken = machine_of(state).woken;
+  qp.place_woken = woken.insert(woken.end(), &qp);
 }
 
 void wake_senders_to(session_state& state, std::uint32_t number) noexcept {
@@ -154,9 +155,12 @@ void wake_those_behind_memory(session_state& state) noexcept {
 void continue_waiting(session_state& state) {
   machine& own = machine_of(state);
   if (own.woken.empty() || std::exchange(own.retrying, true)) return;
-  while (!own.woken.empty())
-    for (sim_qp* const qp : std::exchange(own.woken, {}))
-      if (std::exchange(qp->woken, false) && qp->waiting) run_send_queue(state, *qp);
+  while (!own.woken.empty()) {
+    sim_qp& qp = *own.woken.front();
+    own.woken.pop_front();
+    qp.woken = false;
+    run_send_queue(state, qp);
+  }
   own.retrying = false;
 }
 
