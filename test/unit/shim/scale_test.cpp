@@ -204,6 +204,23 @@ TEST_CASE("an imported domain is the original's, however many objects end after 
   CHECK(f.finish().empty());
 }
 
+TEST_CASE("a rule about a destroyed object matches none that is made later") {
+  fixture f;
+  ibv_pd* const gone = ::ibv_alloc_pd(f.context);
+  f.s.fail(verb::alloc_mw).on(gone).with(ENOMEM);
+  CHECK(::ibv_dealloc_pd(gone) == 0);
+  for (std::size_t i = 0; i < more_than_remembered; ++i) {
+    ibv_pd* const one = ::ibv_alloc_pd(f.context);
+    ibv_mw* const window = ::ibv_alloc_mw(one, IBV_MW_TYPE_1);
+    REQUIRE(window);
+    REQUIRE(::ibv_dealloc_mw(window) == 0);
+    REQUIRE(::ibv_dealloc_pd(one) == 0);
+  }
+  const auto found = f.finish();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].kind == finding_kind::unfired_rule);
+}
+
 TEST_CASE("of many objects that use one the first are named, and how many more there are") {
   fixture f;
   char memory[64];
