@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <list>
-#include <map>
 #include <thread>
 #include <vector>
 
@@ -51,7 +50,7 @@ struct sim_qp {
   ibv_ece ece{};
   sim_qp* original = this;  // the queue pair itself, for a handle from ibv_open_qp
   unsigned users = 1;       // handles of the queue pair itself
-  std::map<gid_key, std::list<sim_qp*>::iterator> groups{};  // that it has joined; its place there
+  gid_map<std::list<sim_qp*>::iterator> groups{};  // that it has joined; its place there
 
   request_queue<queued_send> sends{};  // those that could not be carried out at once
   request_queue<receive_request> receives{};
