@@ -240,7 +240,9 @@ TEST_CASE("closing an unplugged device ends everything on it, and freed memory i
   ibv_context* const context = ::ibv_open_device(list[0]);
   ibv_pd* const pd = ::ibv_alloc_pd(context);
   auto memory = std::make_unique<char[]>(4096);
-  for (int i = 0; i < 1000; ++i) REQUIRE(::ibv_reg_mr(pd, memory.get() + i, 64, 0));
+  // More than are remembered: what the session still finds of them would be freed memory.
+  for (std::size_t i = 0; i < more_than_remembered; ++i)
+    REQUIRE(::ibv_reg_mr(pd, memory.get() + i % 1000, 64, 0));
   ibv_srq_init_attr wanted{nullptr, {4, 1, 0}};
   ibv_srq* const srq = ::ibv_create_srq(pd, &wanted);
   ibv_sge piece{reinterpret_cast<std::uintptr_t>(memory.get()), 64, 0x100};
@@ -357,6 +359,28 @@ TEST_CASE("a new receive lets the sender go on that waits for it, and no other")
     REQUIRE(post_receive(other.b.get(), 0) == 0);
     CHECK(completed(one.send_cq.get()) == std::vector<std::uint64_t>{2});
     CHECK(completed(other.send_cq.get()) == std::vector<std::uint64_t>{3});
+  }
+  CHECK(s.finish().empty());
+}
+
+TEST_CASE("a peer that breaks by a request of its own ends the wait for its receive") {
+  shim::session s;
+  {
+    test::loopback pair;
+    REQUIRE(post_send(pair.a.get(), 1) == 0);
+    ibv_sge unknown{reinterpret_cast<std::uintptr_t>(pair.memory), 16, 0x123456};
+    ibv_send_wr wr{};
+    wr.wr_id = 2;
+    wr.sg_list = &unknown;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    ibv_send_wr* bad = nullptr;
+    REQUIRE(::ibv_post_send(pair.b.get(), &wr, &bad) == 0);
+    ibv_wc wc[2];
+    REQUIRE(::ibv_poll_cq(pair.send_cq.get(), 2, wc) == 2);
+    CHECK(wc[0].wr_id == 2);
+    CHECK(wc[1].wr_id == 1);
+    CHECK(wc[1].status == IBV_WC_RETRY_EXC_ERR);
   }
   CHECK(s.finish().empty());
 }
