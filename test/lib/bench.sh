@@ -12,7 +12,7 @@ mkdir -p "$build" # and what the log stands in
 . "$here/configure.sh"
 
 if ! configure "$build" "$tree" --buildtype=release -Dwerror=true -Dtests=enabled -Dbenchmarks=enabled >"$build.log" 2>&1 ||
-    ! ninja -C "$build" test/data-path-bench >"$build.log" 2>&1; then
+    ! ninja -C "$build" test/data-path-bench test/scale-bench >"$build.log" 2>&1; then
     tail -n 40 "$build.log"
     echo "0 passed, 1 failed"
     exit 1

@@ -57,7 +57,7 @@ void program::compare() {
     expect_equal(session_.live(kind), objects_.count(kind), name(kind));
   expect(std::equal(memory_.begin(), memory_.end(), wire_.arena.begin()), "memory differs");
   std::map<finding_kind, std::size_t> found;
-  for (const auto& one : session_.findings()) ++found[one.kind];
+  for (const auto& one : session_.findings()) found[one.kind] += one.count;
   expect(found == objects_.findings, "other findings than the program has earned");
 }
 
@@ -131,7 +131,7 @@ void program::tear_down() {
   }
   compare();
   std::map<finding_kind, std::size_t> found;
-  for (const auto& one : session_.finish()) ++found[one.kind];
+  for (const auto& one : session_.finish()) found[one.kind] += one.count;
   expect(found == objects_.findings, "the end of the session found something else");
 }
 

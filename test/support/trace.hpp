@@ -89,10 +89,10 @@ inline std::string lines(const std::vector<shim::finding>& findings) {
   return text;
 }
 
-/// How many findings are of a kind.
+/// How often what the findings of a kind say has happened.
 inline std::size_t count(const std::vector<shim::finding>& findings, shim::finding_kind kind) {
   std::size_t n = 0;
-  for (const auto& one : findings) n += one.kind == kind ? 1U : 0U;
+  for (const auto& one : findings) n += one.kind == kind ? one.count : 0;
   return n;
 }
 

@@ -1,6 +1,7 @@
 // The records of the shim: objects, calls, and misuse by the program.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <ibvxx/verb.hpp>
 #include <string>
@@ -71,11 +72,17 @@ static_assert(finding_kind_count == static_cast<std::size_t>(finding_kind::buffe
 [[nodiscard]] const char* advice(finding_kind kind) noexcept;
 
 /// One finding. `text` has what is needed to correct it: the misuse, the object, where that was
-/// created and destroyed, and what to do.
+/// created and destroyed, and what to do. The same misuse again is counted, not reported again: the
+/// kind, the object and the text are equal, except for numbers of calls and requests. The text is
+/// that of the first time, and says how often it happened.
 struct finding {
   finding_kind kind;
   std::string text;
+  std::size_t count = 1;  ///< how often it happened
 };
+/// The different findings of one kind that a session lists. One more then says how many more there
+/// were.
+inline constexpr std::size_t most_findings_of_a_kind = 1000;
 
 /// One call that the program made.
 struct call_record {

@@ -80,7 +80,8 @@ class session {
   /// do not count.
   [[nodiscard]] std::uint64_t calls(verb call) const;
   [[nodiscard]] std::uint64_t calls() const;
-  /// Every call so far, in order, except those of the data path (posting and polling).
+  /// The latest calls, in order, except those of the data path (posting and polling); as many as
+  /// session_options::trace_capacity says. Costs: linear in them.
   [[nodiscard]] std::vector<call_record> trace() const;
 
   /// The number of objects that are alive.
@@ -91,7 +92,7 @@ class session {
   /// std::logic_error for any other pointer.
   [[nodiscard]] int completion_vector(const ibv_cq* cq) const;
 
-  /// The findings so far.
+  /// The findings so far. Equal ones are one, with its count.
   [[nodiscard]] std::vector<finding> findings() const;
   /// Ends the session: adds the leaks and the rules that never fired, and returns all findings. The
   /// destructor reports nothing afterwards.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 
 namespace ibvxx::shim {
 
@@ -17,6 +18,9 @@ struct session_options {
   /// How long a destroy may wait for an acknowledgement before it is reported: another thread may
   /// be about to acknowledge.
   std::chrono::milliseconds destroy_deadline{200};
+  /// How many calls session::trace() returns: the latest ones. SIZE_MAX: every call, for which
+  /// memory grows with their number.
+  std::size_t trace_capacity = 65536;
 };
 
 }  // namespace ibvxx::shim

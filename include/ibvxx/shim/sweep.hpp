@@ -42,6 +42,7 @@ struct swept_call {
   std::uint64_t number = 0;  ///< of the calls of this verb by this thread, from 1
   unsigned thread = 1;       ///< in the order of the threads' first calls that are swept
 
+  friend bool operator==(const swept_call&, const swept_call&) = default;
   friend bool operator==(const swept_call& one, verb call) noexcept { return one.call == call; }
 };
 

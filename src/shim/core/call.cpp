@@ -89,11 +89,10 @@ void call::begin_counted() {
   if (watched_) watch(object_);
   record* const subject = subject_ = state_->subject_of(verb_, object_);
   const bool traced = !acting && (row.traced || (state_->traces_posts && !row.errnos.empty()));
-  std::size_t place = 0;
-  if (traced) {
-    place = state_->trace.size();
-    state_->trace.push_back({index_, verb_, object_, subject, 0});
-  }
+  std::uint64_t place = 0;
+  if (traced)
+    place =
+        state_->trace.add({index_, verb_, object_, subject ? subject->title : object_title(), 0});
   // A simulated object must not reach the real library.
   stale_ = state_->forwards() && !subject && object_ && engine::is_retired(object_);
   if (fault_.action) {
@@ -107,7 +106,7 @@ void call::begin_counted() {
     fault_.code = EIO;
   }
   if (traced && fault_.fails)
-    state_->trace[place].injected = fault_.code != 0 ? std::abs(fault_.code) : -1;
+    state_->trace.set_injected(place, fault_.code != 0 ? std::abs(fault_.code) : -1);
 }
 
 void call::run_action() {
@@ -131,12 +130,16 @@ call::~call() {
   // What an action holds is freed here, while this thread's calls are not intercepted: an
   // intercepted operator delete takes the lock.
   fault_.action = nullptr;
+  if (pinned_) state_->objects.unpin(*pinned_);
   held_.reset();
   --engine::call_depth;
 }
 
 void call::hold_session() noexcept {
-  if (state_ && !held_) held_ = engine::current_or_none();
+  if (!state_ || held_) return;
+  held_ = engine::current_or_none();
+  if (subject_) state_->objects.pin(*subject_);
+  pinned_ = subject_;
 }
 
 void call::found(finding_kind kind, std::string text, const record* about) noexcept {
@@ -153,7 +156,7 @@ void call::watch(const void* object) noexcept {
       continue;
     found(finding_kind::wrong_thread,
           here() + " on " + own->title + " while another thread is in " + name(other.call) +
-              " on " + (met == own ? "it" : met->title) + ", though " +
+              " on " + (met == own ? "it" : met->title.text()) + ", though " +
               (scope == object
                    ? "it was created for a single thread"
                    : state_->objects.find(scope)->title + " promises one thread at a time"),
@@ -241,7 +244,9 @@ void call::retire(const void* handle) noexcept {
   if (!object.live) return;  // another thread destroyed it while this one waited
   object.destroyed_but_reported_failure = fault_.fails && fault_.after_effect;
   if (object.kind == object_kind::context && lost(handle))
-    state_->objects.retire_tree(object, index_);
+    state_->objects.retire_tree(object, index_, [this](const record& gone) {
+      if (state_->simulated) state_->simulated->drop(gone);
+    });
   else
     state_->objects.retire(object, index_);
 }

@@ -26,7 +26,7 @@ namespace ibvxx::shim {
 ///     auto* owner = c.use<sim_context>(context);  // null: the finding is written
 ///     if (!owner || c.failing()) return c.refuse_pointer();
 ///
-/// Costs: constructing one is constant, and allocates only to extend the trace. While no session is
+/// Costs: constructing one is constant, and allocates only for the trace. While no session is
 /// in force, it takes no lock.
 ///
 /// A thread may be cancelled, and a rule's action may throw, where the lock is released: both
@@ -234,7 +234,8 @@ class call {
 
   std::unique_lock<engine_lock> lock_{};
   session_state* state_ = nullptr;
-  std::shared_ptr<session_state> held_{};  // while the lock is released
+  std::shared_ptr<session_state> held_{};  // once the lock was released
+  record* pinned_ = nullptr;               // then: what the call is on, in the ledger's memory
   verb verb_;
   const void* object_ = nullptr;
   record* subject_ = nullptr;

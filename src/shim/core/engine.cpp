@@ -29,11 +29,11 @@ union never_destroyed {
 class retired_objects {
  public:
   void retire(const ledger& objects) {
-    for (const record& object : objects.records()) {
-      if (!object.storage) continue;
+    objects.for_each([this](const record& object) {
+      if (!object.storage) return;
       objects_[object.handle] = {object.title, object.storage};
       order_.push_back(object.handle);
-    }
+    });
     while (order_.size() > capacity) {
       objects_.erase(order_.front());
       order_.pop_front();

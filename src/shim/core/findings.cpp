@@ -1,6 +1,7 @@
 #include "core/findings.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
@@ -58,6 +59,28 @@ static_assert(std::size(dictionary) == finding_kind_count);
   return i < finding_kind_count ? &dictionary[i] : nullptr;
 }
 
+/// What equal findings have in common. Numbers that stand alone are left out: those of calls and
+/// requests, and counts. Those of objects do not stand alone ("QP#3").
+[[nodiscard]] std::string identity(finding_kind kind, const std::string& text, const record* about,
+                                   const call_stack* stack) {
+  const auto is_digit = [](char c) noexcept { return c >= '0' && c <= '9'; };
+  std::string common(1, static_cast<char>(kind));
+  common += std::to_string(about ? about->serial : 0);
+  // A rule is described by its numbers.
+  const bool all = kind == finding_kind::unfired_rule;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    common += text[i];
+    if (all || text[i] != ' ') continue;
+    std::size_t end = i + 1;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    if (end == text.size() || text[end] != 'x') i = end - 1;  // 0x7f00 stays
+  }
+  for (int i = 0; stack && i < stack->depth; ++i)
+    common += " " + std::to_string(reinterpret_cast<std::uintptr_t>(
+                        stack->frames[static_cast<std::size_t>(i)]));
+  return common;
+}
+
 }  // namespace
 
 const char* name(finding_kind kind) noexcept {
@@ -71,30 +94,64 @@ const char* advice(finding_kind kind) noexcept {
 }
 
 void finding_log::add(finding_kind kind, std::string text, const record* about) {
-  if (tolerated_[static_cast<std::size_t>(kind)]) return;
-  for (expectation& one : expected_) {
-    if (one.met || one.kind != kind || text.find(one.containing) == std::string::npos) continue;
-    one.met = true;
+  const auto which = static_cast<std::size_t>(kind);
+  if (tolerated_[which]) return;
+  for (auto one = expected_.begin(); one != expected_.end(); ++one) {
+    if (one->kind != kind || text.find(one->containing) == std::string::npos) continue;
+    expected_.erase(one);
     return;
   }
+  const auto here = call_stacks_ ? capture_call_stack() : nullptr;
+  const auto [known, is_new] = places_.try_emplace(identity(kind, text, about, here.get()), 0);
+  if (!is_new) {
+    ++entries_[known->second].first.count;
+    return;
+  }
+  if (listed_[which] == most_findings_of_a_kind) {
+    places_.erase(known);
+    ++unlisted_[which];
+    return;
+  }
+  ++listed_[which];
+  known->second = entries_.size();
+  const std::size_t misuse_length = text.size();
   text += std::string(": ") + advice(kind);
   if (call_stacks_) {
     if (about && about->made_at)
       text += "\n    " + about->title + " was made at" + to_lines(*about->made_at);
     if (about && about->gone_at)
       text += "\n    " + about->title + " was destroyed at" + to_lines(*about->gone_at);
-    text += "\n    found at" + to_lines(*capture_call_stack());
+    text += "\n    found at" + to_lines(*here);
   }
-  all_.push_back({kind, std::move(text)});
+  entries_.push_back({{kind, std::move(text)}, misuse_length});
+}
+
+std::vector<finding> finding_log::all() const {
+  std::vector<finding> list;
+  list.reserve(entries_.size());
+  for (const entry& one : entries_) {
+    finding& copy = list.emplace_back(one.first);
+    if (copy.count != 1)
+      copy.text.insert(one.misuse_length, " (" + std::to_string(copy.count) + " times)");
+  }
+  for (std::size_t which = 0; which < finding_kind_count; ++which) {
+    if (unlisted_[which] == 0) continue;
+    const auto kind = static_cast<finding_kind>(which);
+    list.push_back({kind,
+                    std::to_string(unlisted_[which]) +
+                        " more, which are not listed after the first " +
+                        std::to_string(most_findings_of_a_kind) + ": " + advice(kind),
+                    unlisted_[which]});
+  }
+  return list;
 }
 
 void finding_log::find_unmet_expectations() {
   for (const expectation& one : std::exchange(expected_, {}))
-    if (!one.met)
-      add(finding_kind::unfired_rule,
-          std::string("a finding of the kind \"") + name(one.kind) + "\"" +
-              (one.containing.empty() ? "" : ", containing \"" + one.containing + "\",") +
-              " was expected and did not occur");
+    add(finding_kind::unfired_rule,
+        std::string("a finding of the kind \"") + name(one.kind) + "\"" +
+            (one.containing.empty() ? "" : ", containing \"" + one.containing + "\",") +
+            " was expected and did not occur");
 }
 
 }  // namespace ibvxx::shim

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <ibvxx/shim/ledger.hpp>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace ibvxx::shim {
@@ -11,11 +13,12 @@ namespace ibvxx::shim {
 struct record;
 
 /// The findings of a session. Not synchronised: needs the engine's lock. Costs: add() is linear in
-/// the expectations.
+/// the text and in the expectations that are not met yet. Memory is bounded: by
+/// most_findings_of_a_kind, and by those expectations.
 class finding_log {
  public:
   /// Adds a finding with its advice and the recorded call stacks, unless it is expected or
-  /// tolerated. `about`: the object concerned, or null.
+  /// tolerated; counts one that is there already. `about`: the object concerned, or null.
   void add(finding_kind kind, std::string text, const record* about = nullptr);
   /// The next finding of this kind that contains this text is expected.
   void expect(finding_kind kind, std::string containing) {
@@ -27,18 +30,25 @@ class finding_log {
   void find_unmet_expectations();
   /// From now on each finding holds the call stack at which it was found.
   void keep_call_stacks() noexcept { call_stacks_ = true; }
-  [[nodiscard]] const std::vector<finding>& all() const noexcept { return all_; }
+  /// The findings in the order of their first occurrence. Their texts say how often each occurred.
+  [[nodiscard]] std::vector<finding> all() const;
 
  private:
   struct expectation {
     finding_kind kind;
     std::string containing;
-    bool met = false;
+  };
+  struct entry {
+    finding first;
+    std::size_t misuse_length;  // of its text, up to which it says what happened
   };
 
-  std::vector<finding> all_;
+  std::vector<entry> entries_;
+  std::unordered_map<std::string, std::size_t> places_;  // in entries_, by what makes them equal
   std::vector<expectation> expected_;
   std::array<bool, finding_kind_count> tolerated_{};
+  std::array<std::size_t, finding_kind_count> listed_{};
+  std::array<std::size_t, finding_kind_count> unlisted_{};
   bool call_stacks_ = false;
 };
 

@@ -21,7 +21,9 @@ struct multicast_membership {
 
 [[nodiscard]] std::shared_ptr<multicast_membership> make_membership(ibv_qp* qp, const ibv_gid& gid,
                                                                     std::uint16_t lid);
-/// The live membership, or null. Costs: linear in the objects of the session.
+/// Makes a recorded membership one that find_membership() finds.
+void index_membership(const call& c, record& object);
+/// The live membership, or null. Costs: logarithmic in the live memberships.
 [[nodiscard]] record* find_membership(const call& c, const ibv_qp* qp, const ibv_gid& gid,
                                       std::uint16_t lid) noexcept;
 

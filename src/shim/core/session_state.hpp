@@ -9,8 +9,8 @@
 #include <ibvxx/verb.hpp>
 #include <memory>
 #include <set>
-#include <vector>
 
+#include "core/call_trace.hpp"
 #include "core/completion_plan.hpp"
 #include "core/fault_plan.hpp"
 #include "core/findings.hpp"
@@ -19,15 +19,6 @@
 #include "core/verb_table.hpp"
 
 namespace ibvxx::shim {
-
-/// A call in the trace. The record outlives the session's objects.
-struct traced_call {
-  std::uint64_t index;
-  verb call;
-  const void* object;
-  const record* subject;
-  int injected;
-};
 
 /// What answers the calls of a session that does not forward, as far as core/ uses it. The
 /// simulated machine (device/machine.hpp) derives from it.
@@ -40,6 +31,9 @@ class simulation {
   /// The session ends: closes the descriptors of the objects that are alive. Their memory stays for
   /// a while (engine::end).
   virtual void end(const ledger& objects) noexcept = 0;
+  /// An object was retired with its unplugged device, without its destroy: nothing may refer to it
+  /// any more.
+  virtual void drop(const record& object) noexcept = 0;
 };
 
 /// Guarded by the engine's lock.
@@ -50,7 +44,7 @@ struct session_state {
   ledger objects{};
   finding_log findings{};
   bool strict = false;                   // session_options::strict
-  std::vector<traced_call> trace{};      // every call except those of the data path
+  call_trace trace{};                    // calls except those of the data path
   bool traces_posts = false;             // the trace includes posts
   std::unique_ptr<swept_calls> swept{};  // in a sweep's run; null otherwise
   std::uint64_t calls = 0;

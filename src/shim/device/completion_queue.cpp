@@ -133,6 +133,10 @@ int destroy_cq(call& c, ibv_cq* cq) {
   drop_events(*ending);
   drop_async_events(*ending->context, cq);
   wait_for_acks(c, *c.record_of(cq));
+  // A thread that iterates reads the current completion without a look-up.
+  if (ending->iterating) c.state().objects.pin(*c.record_of(cq));
+  ending->entries = {};
+  ending->held.clear();
   c.retire(cq);
   if (ending->channel) --ending->channel->verbs.refcnt;
   return c.concluded();

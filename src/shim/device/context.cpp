@@ -25,13 +25,12 @@ namespace {
   return nullptr;
 }
 
-/// The device whose command descriptor this is, or a duplicate of it. Costs: linear in the objects
-/// of the session.
+/// The device whose command descriptor this is, or a duplicate of it. Costs: linear in the open
+/// contexts, which only ibv_import_device pays.
 [[nodiscard]] std::shared_ptr<sim_device> device_of_descriptor(const call& c, int cmd_fd) noexcept {
   struct stat given {};
   if (::fstat(cmd_fd, &given) != 0) return nullptr;
-  for (const record& object : c.state().objects.records()) {
-    if (!object.live || object.kind != object_kind::context) continue;
+  for (const record& object : c.state().objects.live_of(object_kind::context)) {
     const auto* context = static_cast<const sim_context*>(object.storage.get());
     struct stat own {};
     if (::fstat(context->verbs.context.cmd_fd, &own) == 0 && own.st_ino == given.st_ino &&

@@ -8,10 +8,14 @@
 #include <cstdint>
 #include <ibvxx/shim/device.hpp>
 #include <ibvxx/shim/ledger.hpp>
+#include <list>
 #include <memory>
-#include <vector>
+#include <unordered_map>
+#include <utility>
 
+#include "device/interval_index.hpp"
 #include "device/key_table.hpp"
+#include "device/work.hpp"
 
 namespace ibvxx::shim {
 
@@ -21,6 +25,20 @@ struct abi_padding {
   std::byte zeroes[512] = {};
 };
 
+/// A GID as a key.
+using gid_key = std::pair<std::uint64_t, std::uint64_t>;
+[[nodiscard]] inline gid_key key_of(const ibv_gid& gid) noexcept {
+  return {gid.global.subnet_prefix, gid.global.interface_id};
+}
+
+struct gid_hash {
+  [[nodiscard]] std::size_t operator()(const gid_key& key) const noexcept {
+    return static_cast<std::size_t>((key.first * 0x9e3779b97f4a7c15) ^ key.second);
+  }
+};
+template <class Value>
+using gid_map = std::unordered_map<gid_key, Value, gid_hash>;
+
 struct sim_device {
   ibv_device verbs{};
   abi_padding padding{};
@@ -29,9 +47,10 @@ struct sim_device {
   key_table keys{};                                       // of regions and windows
   qp_table qps{};
   srq_table srqs{};
-  std::vector<sim_qp*> multicast_members{};
-  std::uint64_t dm_in_use = 0;  // bytes of device memory
-  bool lost = false;            ///< unplugged
+  gid_map<std::list<sim_qp*>> multicast_groups{};   // and their members
+  interval_index<posted_buffer>* posted = nullptr;  // the machine's
+  std::uint64_t dm_in_use = 0;                      // bytes of device memory
+  bool lost = false;                                ///< unplugged
 
   [[nodiscard]] const device_behaviour& behaviour() const noexcept { return described.behaviour; }
 };

@@ -54,7 +54,10 @@ int free_dm(call& c, ibv_dm* dm) {
     return c.refuse_code();
   }
   const int code = c.destroy(dm);
-  if (code == 0) ending->context->device->dm_in_use -= ending->memory.size();
+  if (code == 0) {
+    ending->context->device->dm_in_use -= ending->memory.size();
+    if (!ending->exported) ending->memory = {};
+  }
   return c.concluded(code);
 }
 
@@ -62,12 +65,14 @@ ibv_dm* import_dm(call& c, ibv_context* context, std::uint32_t handle) {
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
-  auto* original = find_handle<sim_dm>(c, *owner->device, handle);
+  record* const original = find_handle<sim_dm>(c, *owner->device, handle);
   if (!original) return c.refuse_pointer(ENOENT);
   auto made = make_dm(*owner, handle);
-  made->original = original->original;
+  made->original = object_of<sim_dm>(*original).original;
+  made->original->exported = true;
   made->imported = true;
-  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record& object = record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  c.state().objects.keep(object, *original);
   return &made->verbs;
 }
 

@@ -20,6 +20,7 @@ struct sim_dm {
   std::vector<std::byte> memory{};
   sim_dm* original = this;  // whose memory it uses: of an imported one, the allocated one
   bool imported = false;
+  bool exported = false;  // another one uses its memory, or has
 };
 
 namespace device {

@@ -7,6 +7,15 @@
 #include "device/object.hpp"
 
 namespace ibvxx::shim {
+namespace {
+
+/// The key of XRC domains that are opened through a file. Two may have the same.
+[[nodiscard]] std::uint64_t file_key(const sim_xrcd& domain) noexcept {
+  return static_cast<std::uint64_t>(object_kind::xrcd) << 56 ^ domain.device << 32 ^ domain.inode;
+}
+
+}  // namespace
+
 namespace device {
 
 ibv_td* alloc_td(call& c, ibv_context* context, ibv_td_init_attr* attributes) {
@@ -56,6 +65,7 @@ ibv_xrcd* open_xrcd(call& c, ibv_context* context, ibv_xrcd_init_attr* attribute
   if (attributes->comp_mask != needed) return c.refuse_pointer(EINVAL);
   if ((attributes->oflags & ~(O_CREAT | O_EXCL)) != 0) return c.refuse_pointer(EINVAL);
   auto made = std::make_shared<sim_xrcd>();
+  record* shared = nullptr;
   made->context = owner;
   made->verbs.context = context;
   if (attributes->fd == -1) {
@@ -66,19 +76,19 @@ ibv_xrcd* open_xrcd(call& c, ibv_context* context, ibv_xrcd_init_attr* attribute
     if (::fstat(attributes->fd, &file) != 0) return c.refuse_pointer(EBADF);
     made->device = file.st_dev;
     made->inode = file.st_ino;
-    const void* shared = nullptr;
-    for (const record& object : c.state().objects.records()) {
-      if (!object.live || object.kind != object_kind::xrcd) continue;
-      const auto* other = static_cast<const sim_xrcd*>(object.storage.get());
-      if (other->inode == made->inode && other->device == made->device &&
-          other->context->device == owner->device)
-        shared = other->domain;
-    }
+    shared = c.state().objects.find_by_key(file_key(*made), [&](const record& object) {
+      if (object.kind != object_kind::xrcd) return false;
+      const auto& other = object_of<sim_xrcd>(object);
+      return other.inode == made->inode && other.device == made->device &&
+             other.context->device == owner->device;
+    });
     if (!shared && (attributes->oflags & O_CREAT) == 0) return c.refuse_pointer(EAGAIN);
     if (shared && (attributes->oflags & O_EXCL) != 0) return c.refuse_pointer(EINVAL);
-    if (shared) made->domain = shared;
+    if (shared) made->domain = object_of<sim_xrcd>(*shared).domain;
   }
-  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record& object = record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  if (made->inode != 0) c.state().objects.index(object, file_key(*made));
+  if (shared) c.state().objects.keep(object, *shared);  // its address is the domain's identity
   return &made->verbs;
 }
 
@@ -114,15 +124,16 @@ ibv_pd* import_pd(call& c, ibv_context* context, std::uint32_t handle) {
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
-  const auto* original = find_handle<sim_pd>(c, *owner->device, handle);
+  record* const original = find_handle<sim_pd>(c, *owner->device, handle);
   if (!original) return c.refuse_pointer(ENOENT);
   auto made = std::make_shared<sim_pd>();
   made->context = owner;
-  made->domain = original->domain;
+  made->domain = object_of<sim_pd>(*original).domain;
   made->imported = true;
   made->verbs.context = context;
   made->verbs.handle = handle;
-  record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  record& object = record_object(c, made, &made->verbs, *owner->device, {c.record_of(context)});
+  c.state().objects.keep(object, *original);  // its address is the domain's identity
   return &made->verbs;
 }
 

@@ -87,8 +87,7 @@ void raise_async_event(sim_context& context, const ibv_async_event& event) {
 
 void raise_async_event(session_state& state, const sim_device& device,
                        const ibv_async_event& event) {
-  for (const record& object : state.objects.records()) {
-    if (!object.live || object.kind != object_kind::context) continue;
+  for (const record& object : state.objects.live_of(object_kind::context)) {
     auto& context = *static_cast<sim_context*>(object.storage.get());
     if (context.device.get() == &device) raise_async_event(context, event);
   }

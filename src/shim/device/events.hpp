@@ -23,7 +23,7 @@ void drop_events(sim_cq& cq);
 /// Raises an async event on one context. Needs the engine's lock.
 void raise_async_event(sim_context& context, const ibv_async_event& event);
 /// Raises it on every open context of a device: events of ports and devices. Costs: linear in the
-/// objects of the session.
+/// open contexts.
 void raise_async_event(session_state& state, const sim_device& device,
                        const ibv_async_event& event);
 

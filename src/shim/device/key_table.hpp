@@ -1,8 +1,10 @@
 // Tables of a device: regions and windows by key, queue pairs and SRQs by number.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace ibvxx::shim {
@@ -13,8 +15,9 @@ struct sim_qp;
 struct sim_srq;
 
 /// Allocates numbers cyclically, as the kernel does: a number that was just released is the last to
-/// be used again. Costs: find() and release() are constant, take() is linear in the numbers in use
-/// at worst.
+/// be used again. Costs: find() and release() are constant; take() is constant, and once in a round
+/// over all numbers linear in the pages in use. Memory is linear in the numbers in use, if they
+/// were taken in a row; a page for each at worst.
 template <class Entry>
 class cyclic_table {
  public:
@@ -25,29 +28,88 @@ class cyclic_table {
   /// A free number, taken by `entry`; 0 when there is none.
   [[nodiscard]] std::uint32_t take(const Entry& entry) {
     const std::uint32_t size = last_ - first_ + 1;
-    for (std::uint32_t tried = 0; tried < size; ++tried) {
+    for (std::uint32_t tried = 0; tried < size;) {
+      const std::uint32_t slot = next_ - first_;
+      page& here = make_page(slot / page_size);
+      if (here.used == page_size) {
+        const std::uint32_t rest = page_size - slot % page_size;  // no free number in this page
+        next_ = last_ - next_ < rest ? first_ : next_ + rest;
+        tried += rest;
+        continue;
+      }
       const std::uint32_t number = next_;
       next_ = next_ == last_ ? first_ : next_ + 1;
-      const std::size_t slot = number - first_;
-      if (slot >= slots_.size()) slots_.resize(slot + 1);
-      if (slots_[slot]) continue;
-      slots_[slot] = entry;
+      ++tried;
+      if (here.slots[slot % page_size]) continue;
+      here.slots[slot % page_size] = entry;
+      ++here.used;
       return number;
     }
     return 0;
   }
   void release(std::uint32_t number) noexcept {
-    if (Entry* entry = find(number)) *entry = Entry{};
+    Entry* const entry = find(number);
+    if (!entry || !*entry) return;
+    *entry = Entry{};
+    const std::uint32_t place = (number - first_) / page_size;
+    --pages_[place]->used;
+    free_unused(place);
   }
-  /// The slot of a number, which may be empty; null for a number out of range.
+  /// The slot of a number, which may be empty; null for a number that was never taken, or is out of
+  /// range.
   [[nodiscard]] Entry* find(std::uint32_t number) noexcept {
-    const std::size_t slot = static_cast<std::size_t>(number) - first_;
-    return slot < slots_.size() ? &slots_[slot] : nullptr;
+    page* const here = page_of(number);
+    return here ? &here->slots[(number - first_) % page_size] : nullptr;
+  }
+
+  /// Counts something that names a number, taken or not. Numbers out of range are not counted.
+  void refer(std::uint32_t number) {
+    if (number < first_ || number > last_) return;
+    const std::uint32_t slot = number - first_;
+    page& here = make_page(slot / page_size);
+    ++here.references[slot % page_size];
+    ++here.referenced;
+  }
+  void unrefer(std::uint32_t number) noexcept {
+    page* const here = page_of(number);
+    if (!here) return;
+    --here->references[(number - first_) % page_size];
+    --here->referenced;
+    free_unused((number - first_) / page_size);
+  }
+  [[nodiscard]] bool is_referred_to(std::uint32_t number) const noexcept {
+    const page* const here = page_of(number);
+    return here && here->references[(number - first_) % page_size] != 0;
   }
 
  private:
+  static constexpr std::uint32_t page_size = 256;
+  struct page {
+    std::array<Entry, page_size> slots{};
+    std::array<std::uint32_t, page_size> references{};
+    std::uint32_t used = 0;
+    std::uint32_t referenced = 0;
+  };
+
+  [[nodiscard]] page* page_of(std::uint32_t number) const noexcept {
+    // Below first_ this is beyond every page.
+    const std::size_t place = (std::size_t{number} - first_) / page_size;
+    return place < pages_.size() ? pages_[place].get() : nullptr;
+  }
+  [[nodiscard]] page& make_page(std::uint32_t place) {
+    if (place >= pages_.size()) pages_.resize(place + 1);
+    if (!pages_[place]) pages_[place] = std::make_unique<page>();
+    return *pages_[place];
+  }
+  /// The page of the next number stays: a table with few entries would make and free it each time.
+  void free_unused(std::uint32_t place) noexcept {
+    if (pages_[place]->used == 0 && pages_[place]->referenced == 0 &&
+        place != (next_ - first_) / page_size)
+      pages_[place].reset();
+  }
+
   std::uint32_t first_, last_, next_;
-  std::vector<Entry> slots_{};
+  std::vector<std::unique_ptr<page>> pages_{};
 };
 
 /// A region or a window behind a key.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
+#include <utility>
 
 #include "device/data_path/send_queue.hpp"
 #include "device/device_memory.hpp"
@@ -94,8 +95,7 @@ ibv_mr* register_region(call& c, ibv_pd* pd, void* address, std::size_t length, 
   made->verbs.addr = address;
   made->verbs.length = length;
   machine_of(c.state()).registered = true;
-  machine_of(c.state()).regions.push_back(made.get());
-  count_regions(1);
+  index_region(machine_of(c.state()), *made);
   record_object(c, made, &made->verbs, *owner->context->device, {c.record_of(pd)});
   return &made->verbs;
 }
@@ -119,6 +119,7 @@ ibv_mr* register_region(call& c, ibv_pd* pd, void* address, std::size_t length, 
     mr.bytes = static_cast<std::byte*>(address);
     mr.iova = iova;
     mr.length = length;
+    index_region(machine_of(c.state()), mr);
   }
   if (next) {
     mr.domain = next->domain;
@@ -129,9 +130,14 @@ ibv_mr* register_region(call& c, ibv_pd* pd, void* address, std::size_t length, 
   return 0;
 }
 
-}  // namespace
-
-namespace {
+/// Retries requests that wait, after a region changed or was destroyed: all of them if one in a
+/// queue names the region.
+void retry_after_change(session_state& state, const sim_mr& region) {
+  if (region.context->device->keys.is_referred_to(region.verbs.lkey >> 8))
+    return retry_waiting(state);
+  wake_those_behind_memory(state);
+  continue_waiting(state);
+}
 
 constinit std::atomic<int> region_count{0};
 
@@ -143,6 +149,22 @@ bool has_regions() noexcept {
 
 void count_regions(int by) noexcept {
   region_count.fetch_add(by, std::memory_order_relaxed);
+}
+
+void index_region(machine& own, sim_mr& region) {
+  if (region.place != 0)
+    own.regions.erase(region.place);
+  else
+    count_regions(1);
+  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(region.bytes);
+  region.place = own.regions.insert(begin, begin + region.length, &region);
+}
+
+void forget_region(machine& own, sim_mr& region) noexcept {
+  region.context->device->keys.release(region.verbs.lkey >> 8);
+  if (region.place == 0) return;
+  own.regions.erase(std::exchange(region.place, 0));
+  count_regions(-1);
 }
 
 sim_mr::~sim_mr() {
@@ -258,13 +280,13 @@ ibv_mr* import_mr(call& c, ibv_pd* pd, std::uint32_t handle) {
   auto* owner = c.use<sim_pd>(pd);
   if (!owner || c.failing()) return c.refuse_pointer();
   if (!owner->context->offers().imports) return c.refuse_pointer(EOPNOTSUPP);
-  const auto* original = find_handle<sim_mr>(c, *owner->context->device, handle);
-  if (!original) return c.refuse_pointer(ENOENT);
+  const record* found = find_handle<sim_mr>(c, *owner->context->device, handle);
+  if (!found) return c.refuse_pointer(ENOENT);
   auto made = std::make_shared<sim_mr>();
   made->context = owner->context;
   made->domain = owner->domain;
   made->imported = true;
-  made->verbs = original->verbs;
+  made->verbs = object_of<sim_mr>(*found).verbs;
   made->verbs.context = pd->context;
   made->verbs.pd = pd;
   made->verbs.addr = nullptr;
@@ -299,9 +321,8 @@ int dereg_mr(call& c, ibv_mr* mr) {
   if (!c.failing()) find_memory_in_use(c, *ending);
   const int code = c.destroy(mr);
   if (code == 0) {
-    ending->context->device->keys.release(mr->lkey >> 8);
-    if (std::erase(machine_of(c.state()).regions, ending) != 0) count_regions(-1);
-    retry_waiting(c.state());
+    forget_region(machine_of(c.state()), *ending);
+    retry_after_change(c.state(), *ending);
   }
   return c.concluded(code);
 }
@@ -327,7 +348,7 @@ int rereg_mr(call& c, ibv_mr* mr, int flags, ibv_pd* pd, void* address, std::siz
     mr->addr = address;
     mr->length = length;
   }
-  retry_waiting(c.state());
+  retry_after_change(c.state(), *region);
   return 0;
 }
 

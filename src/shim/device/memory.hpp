@@ -5,16 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "core/call.hpp"
 #include "device/context.hpp"
+#include "device/range_set.hpp"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
 namespace ibvxx::shim {
+
+struct machine;
 
 struct sim_mr {
   static constexpr object_kind kind = object_kind::mr;
@@ -36,10 +37,11 @@ struct sim_mr {
   unsigned access = 0;
   backing kind_of_memory = backing::memory;
   bool imported = false;
-  unsigned windows = 0;  // bound to it
-  // Ranges, by address and length, that the program has freed or unmapped. A real device keeps the
+  unsigned windows = 0;     // bound to it
+  std::uint32_t place = 0;  // in machine::regions; 0: not there
+  // What the program has freed or unmapped, in the region's address space. A real device keeps the
   // pages, which are no longer mapped in the program.
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> forgotten{};
+  range_set forgotten{};
   bool forgotten_reported = false;
   void* mapping = nullptr;  // of a DMA buffer
   std::size_t mapped = 0;
@@ -49,6 +51,10 @@ struct sim_mr {
 /// hooks of operator delete and munmap.
 [[nodiscard]] bool has_regions() noexcept;
 void count_regions(int by) noexcept;
+/// Puts a region of the program's memory among those that the hooks look for.
+void index_region(machine& own, sim_mr& region);
+/// Frees a region's key, and takes it from those.
+void forget_region(machine& own, sim_mr& region) noexcept;
 
 namespace device {
 

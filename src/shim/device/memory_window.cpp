@@ -10,7 +10,7 @@ namespace ibvxx::shim {
 void unbind(sim_mw& window) noexcept {
   if (window.region) --window.region->windows;
   window.region = nullptr;
-  window.qp = nullptr;
+  window.qp_number = 0;
   window.address = window.length = 0;
   window.access = 0;
 }

@@ -19,9 +19,9 @@ struct sim_mw {
   abi_padding padding{};
   sim_context* context = nullptr;
   const void* domain = nullptr;
-  std::uint32_t rkey = 0;    // the device's view: the program changes its own copy
-  sim_mr* region = nullptr;  // that it is bound to; null: none
-  sim_qp* qp = nullptr;      // that bound it; checked for type 2
+  std::uint32_t rkey = 0;       // the device's view: the program changes its own copy
+  sim_mr* region = nullptr;     // that it is bound to; null: none
+  std::uint32_t qp_number = 0;  // of the queue pair that bound it; checked for type 2
   std::uint64_t address = 0;
   std::uint64_t length = 0;
   unsigned access = 0;

@@ -40,9 +40,8 @@ namespace {
 /// Calls `look` with each live object of a kind.
 template <class Sim, class Look>
 void for_each(const session_state& state, Look&& look) {
-  for (const record& object : state.objects.records())
-    if (object.live && object.kind == Sim::kind)
-      look(*static_cast<Sim*>(object.storage.get()), object);
+  for (const record& object : state.objects.live_of(Sim::kind))
+    look(*static_cast<Sim*>(object.storage.get()), object);
 }
 
 [[nodiscard]] bool overlap(std::uint64_t a, std::uint64_t a_length, std::uint64_t b,
@@ -50,16 +49,16 @@ void for_each(const session_state& state, Look&& look) {
   return a_length != 0 && b_length != 0 && a < b + b_length && b < a + a_length;
 }
 
-/// The destroyed region that had a key, or null.
+/// The latest destroyed region that had a key, or null.
 [[nodiscard]] const record* former_owner(const session_state& state, const sim_device& device,
                                          std::uint32_t lkey) {
-  const record* last = nullptr;
-  for (const record& object : state.objects.records()) {
-    if (object.live || object.kind != object_kind::mr) continue;
-    const auto* region = static_cast<const sim_mr*>(object.storage.get());
-    if (region->context->device.get() == &device && region->verbs.lkey == lkey) last = &object;
+  const auto& gone = state.objects.destroyed();
+  for (auto object = gone.rbegin(); object != gone.rend(); ++object) {
+    if (object->kind != object_kind::mr) continue;
+    const auto* region = static_cast<const sim_mr*>(object->storage.get());
+    if (region->context->device.get() == &device && region->verbs.lkey == lkey) return &*object;
   }
-  return last;
+  return nullptr;
 }
 
 /// The mistake in one SGE as the end of a sentence; empty if there is none.
@@ -113,7 +112,13 @@ struct tally {
   }
 };
 
+/// Whether a request in a queue names the region, in constant time.
+[[nodiscard]] bool is_named(const sim_mr& region) noexcept {
+  return region.context->device->keys.is_referred_to(region.verbs.lkey >> 8);
+}
+
 /// The requests that name memory, by queue: "2 sends of QP#1 of sim0 (the first with wr_id 7)".
+/// Costs: linear in the queues and their requests.
 template <class Names>
 [[nodiscard]] std::string requests_that_name(const session_state& state, Names&& names) {
   std::string list;
@@ -125,7 +130,7 @@ template <class Names>
   const auto any = [&names](const std::vector<ibv_sge>& sges) {
     return std::any_of(sges.begin(), sges.end(), names);
   };
-  const auto count = [&any](ring<receive_request>& queue) {
+  const auto count = [&any](request_queue<receive_request>& queue) {
     tally t;
     for (std::size_t i = 0; i < queue.size(); ++i)
       if (any(queue[i].sges)) t.add(queue[i].wr_id);
@@ -185,43 +190,38 @@ void find_wrong_memory(call& c, const record& queue, sim_device& device, const v
 }
 
 void find_reused_buffer(call& c, const record& queue, const receive_request& posted) {
-  const auto shares = [&posted](const receive_request& other) {
-    for (const ibv_sge& a : posted.sges)
-      for (const ibv_sge& b : other.sges)
-        if (overlap(a.addr, a.length, b.addr, b.length)) return true;
-    return false;
-  };
-  bool reported = false;
-  const auto look = [&](ring<receive_request>& requests, const record& object) {
-    for (std::size_t i = 0; i < requests.size() && !reported; ++i) {
-      const receive_request& other = requests[i];
-      if (&other == &posted || !shares(other)) continue;
-      reported = true;
-      c.found(finding_kind::buffer_reused,
-              c.here() + " on " + queue.title + ": the receive with wr_id " +
-                  std::to_string(posted.wr_id) + " has bytes that the one with wr_id " +
-                  std::to_string(other.wr_id) + ", still posted to " + object.title +
-                  ", has too: the later message overwrites the earlier",
-              &queue);
-    }
-  };
-  for_each<sim_qp>(c.state(), [&](sim_qp& qp, const record& o) { look(qp.receives, o); });
-  for_each<sim_srq>(c.state(), [&](sim_srq& srq, const record& o) { look(srq.receives, o); });
+  for (const ibv_sge& one : posted.sges)
+    if (machine_of(c.state()).posted.for_each_overlap(
+            one.addr, end_of(one), [&](const posted_buffer& other) {
+              c.found(finding_kind::buffer_reused,
+                      c.here() + " on " + queue.title + ": the receive with wr_id " +
+                          std::to_string(posted.wr_id) + " has bytes that the one with wr_id " +
+                          std::to_string(other.wr_id) + ", still posted to " + other.queue->title +
+                          ", has too: the later message overwrites the earlier",
+                      &queue);
+              return true;
+            }))
+      return;
 }
 
 void find_undersized_queue(session_state& state, sim_cq& cq, const ibv_wc& lost) {
   if (std::exchange(cq.overrun_reported, true)) return;
+  constexpr std::size_t most_named = 16;
+  std::size_t count = 0;
   std::uint64_t most = 0;
   std::string queues;
-  for_each<sim_qp>(state, [&](const sim_qp& qp, const record& object) {
+  const record& object = record_of(state, &cq.verbs);
+  for (const parent_link* link = object.first_child; link; link = link->next) {
+    if (link->child->kind != object_kind::qp) continue;
+    const auto& qp = *static_cast<const sim_qp*>(link->child->storage.get());
     const std::uint64_t sends = qp.send_cq == &cq ? qp.cap.max_send_wr : 0;
     const std::uint64_t own = qp.srq ? qp.srq->attr.max_wr : qp.cap.max_recv_wr;
     const std::uint64_t receives = qp.recv_cq == &cq ? own : 0;
-    if (sends + receives == 0) return;
+    if (sends + receives == 0) continue;
     most += sends + receives;
-    queues += (queues.empty() ? "" : ", ") + object.title;
-  });
-  const record& object = record_of(state, &cq.verbs);
+    if (++count <= most_named) queues += (queues.empty() ? "" : ", ") + link->child->title;
+  }
+  if (count > most_named) queues += " and " + std::to_string(count - most_named) + " more";
   state.findings.add(finding_kind::undersized_cq,
                      object.title + ", " + origin(object) + " with " +
                          std::to_string(cq.verbs.cqe) + " entries, was full when call " +
@@ -232,6 +232,7 @@ void find_undersized_queue(session_state& state, sim_cq& cq, const ibv_wc& lost)
 }
 
 void find_memory_in_use(call& c, const sim_mr& region) {
+  if (!is_named(region)) return;
   const std::string users = requests_that_name(
       c.state(), [&region](const ibv_sge& one) { return one.lkey == region.verbs.lkey; });
   if (users.empty()) return;
@@ -245,28 +246,27 @@ void find_memory_in_use(call& c, const sim_mr& region) {
 void find_freed_memory(const void* address, std::size_t length, const char* how) {
   call c(verb::none, call::part::uncounted);
   if (!c.is_seen() || c.state().forwards()) return;
-  const auto begin = reinterpret_cast<std::uintptr_t>(address);
-  for (sim_mr* region : machine_of(c.state()).regions) {
-    if (!record_of(c.state(), &region->verbs).live)
-      continue;  // destroyed when its unplugged device was closed
-    const auto own = reinterpret_cast<std::uintptr_t>(region->bytes);
-    if (!overlap(begin, length, own, region->length)) continue;
+  const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(address);
+  const std::uint64_t end = begin + length;
+  machine_of(c.state()).regions.for_each_overlap(begin, end, [&](sim_mr* region) {
+    const std::uint64_t own = reinterpret_cast<std::uintptr_t>(region->bytes);
     // In the region's address space, which requests use.
-    const std::uint64_t first = std::max<std::uint64_t>(begin, own) - own + region->iova;
-    const std::uint64_t last =
-        std::min<std::uint64_t>(begin + length, own + region->length) - own + region->iova;
-    region->forgotten.emplace_back(first, last - first);
+    const std::uint64_t first = std::max(begin, own) - own + region->iova;
+    const std::uint64_t last = std::min(end, own + region->length) - own + region->iova;
+    region->forgotten.add(first, last);
+    if (!is_named(*region)) return false;
     const std::string users = requests_that_name(c.state(), [&](const ibv_sge& one) {
       return one.lkey == region->verbs.lkey && overlap(one.addr, one.length, first, last - first);
     });
-    if (users.empty()) continue;
+    if (users.empty()) return false;
     const record& object = record_of(c.state(), &region->verbs);
     c.found(finding_kind::memory_in_use,
             "after call " + std::to_string(c.index()) + ", " + how + " of bytes " +
                 range(begin, length) + ", which are " + object.title + "'s, " + origin(object) +
                 ", while " + users + " name them",
             &object);
-  }
+    return false;
+  });
 }
 
 void find_use_of_forgotten(sim_mr& region) noexcept {

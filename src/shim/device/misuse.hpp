@@ -1,6 +1,6 @@
 // Findings about work requests and the memory that they name. Everything here needs the engine's
-// lock. Costs: the checks of strict sessions and those of memory are linear in the objects of the
-// session.
+// lock. Costs: a check that finds nothing is logarithmic in the buffers posted and the regions; one
+// that finds requests in use is linear in the queues and their requests.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -25,8 +25,8 @@ void find_wrong_state(call& c, const sim_qp& qp, bool receives);
 void find_wrong_memory(call& c, const sim_qp& qp, const send_request& request);
 void find_wrong_memory(call& c, const record& queue, sim_device& device, const void* domain,
                        const receive_request& posted);
-/// Adds a finding if another posted receive has bytes of the same buffer. `posted` is already in
-/// its queue.
+/// Adds a finding if another posted receive has bytes of the same buffer: the one that begins at
+/// the lowest address. The buffers of `posted` are not indexed yet.
 void find_reused_buffer(call& c, const record& queue, const receive_request& posted);
 
 // Always.

@@ -1,6 +1,5 @@
 #include "device/multicast.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -22,6 +21,15 @@ namespace {
 
 }  // namespace
 
+void leave_group(sim_qp& member, const gid_key& group) noexcept {
+  auto& groups = member.context->device->multicast_groups;
+  const auto joined = member.groups.find(group);
+  const auto members = groups.find(group);
+  members->second.erase(joined->second);
+  if (members->second.empty()) groups.erase(members);
+  member.groups.erase(joined);
+}
+
 namespace device {
 
 // The kernel keeps a list by GID and LID, the driver one by GID alone. So the same GID attached
@@ -32,13 +40,13 @@ int attach_mcast(call& c, ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   if (!member || c.failing() || !c.given(gid, "gid")) return c.refuse_code();
   if (find_membership(c, qp, *gid, lid)) return c.concluded();
   if (!can_be_member(*qp, *gid)) return call::from_kernel(EINVAL);
-  if (std::none_of(member->groups.begin(), member->groups.end(),
-                   [gid](const ibv_gid& g) { return same_gid(g, *gid); }))
-    member->groups.push_back(*gid);
-  auto& members = member->context->device->multicast_members;
-  if (std::find(members.begin(), members.end(), member) == members.end()) members.push_back(member);
+  if (!member->groups.contains(key_of(*gid))) {
+    std::list<sim_qp*>& members = member->context->device->multicast_groups[key_of(*gid)];
+    member->groups.emplace(key_of(*gid), members.insert(members.end(), member));
+  }
   const auto made = make_membership(qp, *gid, lid);
-  record_object(c, made, made.get(), *member->context->device, {c.record_of(qp)});
+  index_membership(c,
+                   record_object(c, made, made.get(), *member->context->device, {c.record_of(qp)}));
   return c.concluded();
 }
 
@@ -48,11 +56,9 @@ int detach_mcast(call& c, ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   record* membership = find_membership(c, qp, *gid, lid);
   if (membership && c.failing()) return c.destroy(membership->handle);
   if (c.failing()) return c.refuse_code();
-  const auto group = std::find_if(member->groups.begin(), member->groups.end(),
-                                  [gid](const ibv_gid& g) { return same_gid(g, *gid); });
-  if (!can_be_member(*qp, *gid) || group == member->groups.end()) return call::from_kernel(EINVAL);
-  member->groups.erase(group);
-  if (member->groups.empty()) std::erase(member->context->device->multicast_members, member);
+  if (!can_be_member(*qp, *gid) || !member->groups.contains(key_of(*gid)))
+    return call::from_kernel(EINVAL);
+  leave_group(*member, key_of(*gid));
   return c.concluded(membership ? c.destroy(membership->handle) : 0);
 }
 

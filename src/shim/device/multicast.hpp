@@ -6,8 +6,12 @@
 #include <cstdint>
 
 #include "core/call.hpp"
+#include "device/queue_pair.hpp"
 
 namespace ibvxx::shim {
+
+/// Ends a membership, which must exist.
+void leave_group(sim_qp& member, const gid_key& group) noexcept;
 
 namespace device {
 

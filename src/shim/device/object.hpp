@@ -12,6 +12,11 @@
 
 namespace ibvxx::shim {
 
+/// The key of objects that are imported by their kernel handle.
+template <class Sim>
+[[nodiscard]] std::uint64_t handle_key(std::uint32_t handle) noexcept {
+  return static_cast<std::uint64_t>(Sim::kind) << 32 | handle;
+}
 /// Records a new object, and counts it among its device's.
 template <class Sim>
 record& record_object(call& c, const std::shared_ptr<Sim>& made, const void* handle,
@@ -20,6 +25,9 @@ record& record_object(call& c, const std::shared_ptr<Sim>& made, const void* han
   object.live_counts = &device.live_counts[static_cast<std::size_t>(Sim::kind)];
   ++*object.live_counts;
   object.lost = &device.lost;
+  if constexpr (Sim::kind == object_kind::pd || Sim::kind == object_kind::mr ||
+                Sim::kind == object_kind::dm)
+    c.state().objects.index(object, handle_key<Sim>(made->verbs.handle));
   return object;
 }
 template <class Sim>
@@ -30,21 +38,24 @@ record& record_object(call& c, const std::shared_ptr<Sim>& made, const void* han
 
 /// The kernel's handle of the object that this call makes: a number unique in the session.
 [[nodiscard]] inline std::uint32_t handle_of(const call& c) noexcept {
-  return static_cast<std::uint32_t>(c.state().objects.records().size() + 1);
+  return static_cast<std::uint32_t>(c.state().objects.created() + 1);
 }
 
-/// The live object of a kind with this kernel handle, on one device, or null. Costs: linear in the
-/// objects of the session.
+/// The oldest live object of a kind with this kernel handle, on one device, or null. Costs:
+/// logarithmic in the live objects that can be imported.
 template <class Sim>
-[[nodiscard]] Sim* find_handle(const call& c, const sim_device& device,
-                               std::uint32_t handle) noexcept {
-  for (const record& object : c.state().objects.records()) {
-    if (!object.live || object.kind != Sim::kind) continue;
-    auto* candidate = static_cast<Sim*>(object.storage.get());
-    if (candidate->context->device.get() == &device && candidate->verbs.handle == handle)
-      return candidate;
-  }
-  return nullptr;
+[[nodiscard]] record* find_handle(const call& c, const sim_device& device,
+                                  std::uint32_t handle) noexcept {
+  return c.state().objects.find_by_key(handle_key<Sim>(handle), [&](const record& object) {
+    if (object.kind != Sim::kind) return false;
+    const auto* candidate = static_cast<const Sim*>(object.storage.get());
+    return candidate->context->device.get() == &device && candidate->verbs.handle == handle;
+  });
+}
+/// The object of a record.
+template <class Sim>
+[[nodiscard]] Sim& object_of(const record& object) noexcept {
+  return *static_cast<Sim*>(object.storage.get());
 }
 
 /// The device of an object's context.

@@ -50,7 +50,7 @@ int post_one(call& c, sim_qp& qp, const ibv_send_wr& wr) {
 
 /// A receive queue, of a queue pair or shared.
 struct receive_target {
-  ring<receive_request>& requests;
+  request_queue<receive_request>& requests;
   std::uint32_t capacity;
   std::uint32_t max_sge;
   sim_context& context;
@@ -67,13 +67,16 @@ int post_receives(call& c, const receive_target& queue, ibv_recv_wr* list, ibv_r
     if (one->num_sge < 0 || static_cast<std::uint32_t>(one->num_sge) > queue.max_sge ||
         (one->num_sge != 0 && !one->sg_list))
       return refuse(one, bad, EINVAL);
-    receive_request& slot = queue.requests.append();
-    slot.wr_id = one->wr_id;
-    slot.sges.assign(one->sg_list, one->sg_list + one->num_sge);
+    queue.requests.append([one](receive_request& slot) {
+      slot.wr_id = one->wr_id;
+      slot.sges.assign(one->sg_list, one->sg_list + one->num_sge);
+    });
     if (!c.state().strict) continue;
     const record& object = *c.record_of(queue.handle);
-    find_wrong_memory(c, object, *queue.context.device, queue.domain, slot);
-    find_reused_buffer(c, object, slot);
+    const receive_request& posted = queue.requests[queue.requests.size() - 1];
+    find_wrong_memory(c, object, *queue.context.device, queue.domain, posted);
+    find_reused_buffer(c, object, posted);
+    queue.requests.index_buffers(object);
   }
   return 0;
 }
@@ -125,6 +128,7 @@ bool translate(call& c, const sim_qp& qp, const ibv_send_wr& wr, send_request& r
       request.window = c.use<sim_mw>(wr.bind_mw.mw);
       if (!request.window) return false;
       if (info.mr && !(request.region = c.use<sim_mr>(info.mr))) return false;
+      request.region_key = request.region ? request.region->verbs.lkey : 0;
       request.window_key = wr.bind_mw.mw->rkey;
       request.new_key = wr.bind_mw.rkey;
       request.window_address = info.addr;
@@ -158,7 +162,7 @@ int post_send(call& c, ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
     code = c.refuses_request(++place) ? c.refusal_of_request() : post_one(c, *qp->original, *one);
     if (code != 0) *bad = one;
   }
-  retry_waiting(c.state());
+  continue_waiting(c.state());
   return code;
 }
 
@@ -184,7 +188,7 @@ int bind_mw(call& c, ibv_qp* handle, ibv_mw* mw, ibv_mw_bind* bind) {
   if (!translate(c, *qp, wr, request)) return EINVAL;
   submit(c.state(), *qp, request);
   mw->rkey = wr.bind_mw.rkey;  // at once; if the bind fails, the program must restore it
-  retry_waiting(c.state());
+  continue_waiting(c.state());
   return 0;
 }
 
@@ -204,7 +208,8 @@ int post_recv(call& c, ibv_qp* handle, ibv_recv_wr* list, ibv_recv_wr** bad) {
       list, bad);
   if (qp->state() == IBV_QPS_ERR && qp->context->behaviour().flushes_receives_posted_in_error)
     flush_receives(c.state(), *qp);
-  retry_waiting(c.state());
+  wake_senders_to(c.state(), qp->verbs.qp_num);
+  continue_waiting(c.state());
   return code;
 }
 
@@ -216,7 +221,7 @@ int post_srq_recv(call& c, ibv_srq* handle, ibv_recv_wr* list, ibv_recv_wr** bad
   const int code = post_receives(
       c, {srq->receives, srq->attr.max_wr, srq->attr.max_sge, *srq->context, srq->domain, handle},
       list, bad);
-  retry_waiting(c.state());
+  serve_waiting(c.state(), *srq);
   return code;
 }
 

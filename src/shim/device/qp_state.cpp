@@ -126,8 +126,10 @@ void enter(session_state& state, sim_qp& qp, ibv_qp_state to) {
     if (!drains) raise_drained(qp);
   }
   if (to == IBV_QPS_RTS && qp.context->behaviour().rts_begins_queued_requests)
-    static_cast<void>(run_send_queue(state, qp));
-  retry_waiting(state);
+    run_send_queue(state, qp);
+  wake(state, qp);
+  wake_senders_to(state, qp.verbs.qp_num);
+  continue_waiting(state);
 }
 
 }  // namespace

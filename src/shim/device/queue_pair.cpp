@@ -116,6 +116,8 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
   const std::uint32_t number = device.qps.take(made.get());
   if (number == 0) return c.refuse_pointer(ENOMEM);
   made->context = &context;
+  made->sends.attach(device);
+  made->receives.attach(device);
   made->domain = pd ? pd->domain : nullptr;
   made->xrc_domain = xrcd ? xrcd->domain : nullptr;
   made->send_cq = send_cq;
@@ -192,6 +194,13 @@ ibv_qp* create(call& c, sim_context& context, const wanted& w) {
 
 }  // namespace
 
+void end_queue_pair(session_state& state, sim_qp& qp) noexcept {
+  clear_work(state, qp);
+  qp.sends.release();
+  qp.receives.release();
+  qp.context->device->qps.release(qp.verbs.qp_num);
+}
+
 namespace device {
 
 ibv_qp* create_qp(call& c, ibv_pd* pd, ibv_qp_init_attr* attributes) {
@@ -255,8 +264,10 @@ ibv_qp* open_qp(call& c, ibv_context* context, ibv_qp_open_attr* attributes) {
   verbs.qp_num = shared->verbs.qp_num;
   verbs.qp_type = shared->verbs.qp_type;
   verbs.state = IBV_QPS_UNKNOWN;  // as libibverbs sets it
-  record_object(c, made, &verbs, *owner->device,
-                {c.record_of(context), c.record_of(attributes->xrcd)});
+  record& object = record_object(c, made, &verbs, *owner->device,
+                                 {c.record_of(context), c.record_of(attributes->xrcd)});
+  // The queue pair itself lasts as long as one of its handles.
+  c.state().objects.keep(object, *c.record_of(&shared->verbs));
   return &verbs;
 }
 
@@ -266,10 +277,11 @@ int destroy_qp(call& c, ibv_qp* qp) {
   if (const int code = c.may_destroy(qp)) return code;
   sim_qp& itself = *ending->original;
   if (--itself.users == 0) {
-    clear_work(c.state(), itself);
-    itself.context->device->qps.release(qp->qp_num);
-    retry_waiting(c.state());  // requests to it get no response from now on
+    end_queue_pair(c.state(), itself);
+    continue_waiting(c.state());  // requests to it get no response from now on
   }
+  // A thread between ibv_wr_start and its end uses the queue pair without a look-up.
+  if (ending->batch_open) c.state().objects.pin(*c.record_of(qp));
   drop_async_events(*ending->context, qp);
   wait_for_acks(c, *c.record_of(qp));
   c.retire(qp);

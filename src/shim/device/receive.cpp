@@ -30,6 +30,7 @@ namespace {
   if (asked.max_sge == 0) asked.max_sge = 1;  // the caller gets it back (measured)
   auto made = std::make_shared<sim_srq>();
   made->context = pd.context;
+  made->receives.attach(*pd.context->device);
   made->domain = pd.domain;
   made->attr = asked;
   made->attr.max_wr = queue_capacity(asked.max_wr);  // a query returns it (measured)
@@ -168,6 +169,7 @@ int destroy_srq(call& c, ibv_srq* srq) {
   if (const int code = c.may_destroy(srq)) return code;
   drop_async_events(*ending->context, srq);
   wait_for_acks(c, *c.record_of(srq));
+  ending->receives.release();
   c.retire(srq);
   if (ending->number != 0) ending->context->device->srqs.release(ending->number);
   return c.concluded();

@@ -7,7 +7,7 @@
 
 #include "core/call.hpp"
 #include "device/context.hpp"
-#include "device/ring.hpp"
+#include "device/request_queue.hpp"
 #include "device/work.hpp"
 
 namespace ibvxx::shim {
@@ -26,7 +26,7 @@ struct sim_srq {
   const void* xrc_domain = nullptr;
   sim_cq* cq = nullptr;    // for XRC and tag matching
   std::uint32_t tags = 0;  // handed out by post_srq_ops
-  ring<receive_request> receives{};
+  request_queue<receive_request> receives{};
 };
 
 namespace device {

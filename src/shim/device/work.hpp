@@ -11,6 +11,7 @@
 
 namespace ibvxx::shim {
 
+struct record;
 struct sim_mr;
 struct sim_mw;
 struct sim_qp;
@@ -39,6 +40,7 @@ struct send_request {
   std::uint32_t window_key = 0;  // the window's key according to the program
   std::uint32_t new_key = 0;
   sim_mr* region = nullptr;
+  std::uint32_t region_key = 0;
   std::uint64_t window_address = 0;
   std::uint64_t window_length = 0;
   unsigned window_access = 0;
@@ -55,6 +57,19 @@ struct queued_send {
 struct receive_request {
   std::uint64_t wr_id = 0;
   std::vector<ibv_sge> sges{};
+  std::vector<std::uint32_t>
+      places{};  // of its buffers in sim_device::posted; strict sessions only
+};
+
+/// The address behind the last byte of an entry, or behind the last byte of all.
+[[nodiscard]] constexpr std::uint64_t end_of(const ibv_sge& one) noexcept {
+  return one.addr > UINT64_MAX - one.length ? UINT64_MAX : one.addr + one.length;
+}
+
+/// A buffer of a posted receive.
+struct posted_buffer {
+  const record* queue = nullptr;
+  std::uint64_t wr_id = 0;
 };
 
 /// A completion in its queue.

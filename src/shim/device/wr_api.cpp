@@ -184,6 +184,7 @@ void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, std::uint32_t rkey, const ibv_mw_bind
   if (!window || !known || (info->mr && !region)) return spoil(*own_batch.qp, EINVAL);
   request->window = window;
   request->region = region;
+  request->region_key = region ? region->verbs.lkey : 0;
   request->window_key = mw->rkey;
   request->new_key = rkey;
   request->window_address = info->addr;
@@ -335,7 +336,7 @@ int wr_complete(call& c, ibv_qp_ex* handle) {
     if (strict) find_wrong_memory(c, *qp, qp->batch[i].request);
     submit(c.state(), *qp, qp->batch[i].request);
   }
-  retry_waiting(c.state());
+  continue_waiting(c.state());
   return code;
 }
 

@@ -26,9 +26,9 @@ void move_to(const call& c, const ibv_mr* mr, const ibv_pd* pd) {
   record* const moved = c.record_of(mr);
   record* const to = c.record_of(pd);
   if (!moved || !to) return;
-  for (record* const from : moved->parents) {
-    if (from->kind != object_kind::pd) continue;
-    c.state().objects.adopt(*moved, *from, *to);
+  for (const parent_link& from : moved->parents) {
+    if (from.parent->kind != object_kind::pd) continue;
+    c.state().objects.adopt(*moved, *from.parent, *to);
     return;
   }
 }
@@ -80,7 +80,7 @@ int attach_mcast(call& c, ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   const int code = forward<int>(c, exported{"ibv_attach_mcast"}, qp, gid, lid);
   if (code == 0 && c.is_seen() && !find_membership(c, qp, *gid, lid)) {
     const auto made = make_membership(qp, *gid, lid);
-    c.add(made, made.get(), qp->context->device->name, {c.record_of(qp)});
+    index_membership(c, c.add(made, made.get(), qp->context->device->name, {c.record_of(qp)}));
   }
   return code;
 }
@@ -89,7 +89,9 @@ int detach_mcast(call& c, ibv_qp* qp, const ibv_gid* gid, std::uint16_t lid) {
   record* const ending = c.is_seen() && gid ? find_membership(c, qp, *gid, lid) : nullptr;
   if (ending && c.failing()) ending->destroy_injected = true;
   const int code = forward<int>(c, exported{"ibv_detach_mcast"}, qp, gid, lid);
-  if (ending && ending->live && code == 0) c.retire(ending->handle);
+  // Another thread may have ended it while the lock was released.
+  record* const ended = ending && code == 0 ? find_membership(c, qp, *gid, lid) : nullptr;
+  if (ended) c.retire(ended->handle);
   return code;
 }
 

@@ -84,7 +84,8 @@ void completion_fault::lose() const {
 void completion_fault::put_in_force(ibv_wc_status status, bool lost) const {
   const engine::suppress_interception quiet;
   const auto seen = engine::lock_session();
-  const record& object = find_live(seen.state, qp_, object_kind::qp);
+  record& object = find_live(seen.state, qp_, object_kind::qp);
+  seen.state.objects.pin(object);  // no other queue pair gets its address
   completion_rule rule;
   rule.qp = static_cast<const sim_qp*>(object.storage.get())->original;
   rule.title = object.title;

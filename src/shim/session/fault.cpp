@@ -133,7 +133,11 @@ void fault::put_in_force(int code, std::function<void()> action) const {
   rule.after_effect = after_effect_;
   rule.request = request_;
   rule.action = std::move(action);
-  engine::lock_session().state.plan.add(std::move(rule));
+  const auto seen = engine::lock_session();
+  // No other simulated object gets the address of the one that the rule is about.
+  if (record* const object = object_ ? seen.state.objects.find(object_) : nullptr)
+    seen.state.objects.pin(*object);
+  seen.state.plan.add(std::move(rule));
 }
 
 }  // namespace ibvxx::shim

@@ -15,9 +15,8 @@ void destroy_leftovers() {
   std::vector<real::missing_acks> left;
   {
     const auto seen = engine::lock_session();
-    for (const record& object : seen.state.objects.records()) {
-      if (!object.live) continue;
-      left.push_back(real::take_missing_acks(const_cast<record&>(object)));
+    for (const record* object : seen.state.objects.all_live()) {
+      left.push_back(real::take_missing_acks(const_cast<record&>(*object)));
     }
   }
   // The youngest first. What cannot be destroyed stays alive: the run has reported it.

@@ -114,8 +114,7 @@ std::vector<call_record> session::trace() const {
   std::vector<call_record> calls;
   calls.reserve(seen.state.trace.size());
   for (const traced_call& one : seen.state.trace)
-    calls.push_back({one.index, one.call, one.object,
-                     one.subject ? one.subject->title : std::string(), one.injected});
+    calls.push_back({one.index, one.call, one.object, one.subject, one.injected});
   return calls;
 }
 

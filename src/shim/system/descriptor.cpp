@@ -23,22 +23,6 @@ namespace {
   return reinterpret_cast<const void*>(static_cast<std::intptr_t>(fd));
 }
 
-/// The verbs object that a descriptor belongs to, whose destroy closes it. Costs: linear in the
-/// objects of the session.
-[[nodiscard]] const record* owner_of(const session_state& state, int fd) noexcept {
-  for (const record& object : state.objects.records()) {
-    if (!object.live) continue;
-    if (object.kind == object_kind::comp_channel &&
-        static_cast<const ibv_comp_channel*>(object.handle)->fd == fd)
-      return &object;
-    if (object.kind == object_kind::context) {
-      const auto& context = *static_cast<const ibv_context*>(object.handle);
-      if (context.async_fd == fd || context.cmd_fd == fd) return &object;
-    }
-  }
-  return nullptr;
-}
-
 // The C library's functions. Some are cancellation points, and some may wait.
 using create_function = int(int);
 using epoll_function = int(int, int, int, epoll_event*);
@@ -75,7 +59,7 @@ int close_seen(call& c, int fd) {
   const std::string here =
       "close(" + std::to_string(fd) + ") (call " + std::to_string(c.index()) + ")";
   if (!ours) {
-    if (const record* owner = owner_of(c.state(), fd)) {
+    if (const record* owner = c.state().objects.owner_of_descriptor(fd)) {
       c.found(finding_kind::double_close, here + " of a descriptor that belongs to " +
                                               owner->title + ": its destroy closes it");
       errno = EBADF;

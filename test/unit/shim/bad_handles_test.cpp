@@ -23,11 +23,14 @@ struct fixture {
 
   /// Makes one call that must be refused, and returns what was found meanwhile.
   std::vector<shim::finding> refused_call(const handle_call& one, void* handle) {
-    const std::size_t before = s.findings().size();
+    const std::vector<shim::finding> before = s.findings();
     CHECK(one.call(handle, *objects));
-    auto all = s.findings();
-    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(before));
-    return all;
+    // One that was there already is counted: a reader of ibv_wc_* is not a verb of its own.
+    std::vector<shim::finding> found;
+    const auto all = s.findings();
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (i >= before.size() || all[i].count != before[i].count) found.push_back(all[i]);
+    return found;
   }
   /// Everything still works; the findings were read.
   void end() {
@@ -131,7 +134,9 @@ TEST_CASE("a session's handles are refused after its end, without a session and 
     INFO("ibv_" << one.name);
     CHECK(one.call(handle, *next.objects));
   }
-  CHECK(next.s.findings().size() >= calls.size());
+  std::size_t found = 0;
+  for (const shim::finding& one : next.s.findings()) found += one.count;
+  CHECK(found >= calls.size());
   next.end();
 }
 

@@ -1,6 +1,7 @@
 #include "device/data_path/completion.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "device/data_path/send_queue.hpp"
@@ -130,6 +131,7 @@ void enter_error(session_state& state, sim_qp& qp) {
   stop_waiting(state, qp);
   flush_sends(state, qp);
   flush_receives(state, qp);
+  wake_senders_to(state, qp.verbs.qp_num);
   if (qp.srq && qp.context->behaviour().raises_last_wqe_reached)
     raise_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
@@ -147,13 +149,23 @@ void clear_work(session_state& state, sim_qp& qp) {
   qp.receives.clear();
   qp.unreclaimed = qp.slots_in_use = 0;
   qp.established = false;
-  if (!qp.context->behaviour().purges_completions) return;
-  for (sim_cq* cq : {qp.send_cq, qp.recv_cq})
-    if (cq) {
+  wake_senders_to(state, qp.verbs.qp_num);
+  const device_behaviour& behaviour = qp.context->behaviour();
+  for (sim_cq* cq : {qp.send_cq, qp.recv_cq}) {
+    if (!cq) continue;
+    if (behaviour.purges_completions) {
       const auto own = [&qp](const completion& c) { return c.wc.qp_num == qp.verbs.qp_num; };
       cq->entries.remove_if(own);
       std::erase_if(cq->held, [&own](const held_completion& h) { return own(h.done); });
+    } else if (behaviour.slots_free_when_polled) {
+      // They stay, and give back no slots: those are free, and the queue pair may be gone.
+      const auto part = [&qp](completion& c) {
+        if (c.qp == &qp) c.qp = nullptr;
+      };
+      for (std::size_t i = 0; i < cq->entries.size(); ++i) part(cq->entries[i]);
+      for (held_completion& h : cq->held) part(h.done);
     }
+  }
 }
 
 }  // namespace ibvxx::shim

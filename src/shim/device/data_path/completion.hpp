@@ -24,7 +24,9 @@ void fail_send(session_state& state, sim_qp& qp, const send_request& request, ib
 void enter_error(session_state& state, sim_qp& qp);
 /// The send queue of a queue pair in SQD has drained: raises the event.
 void raise_drained(sim_qp& qp);
-/// Discards the queued requests without completions: for RESET and for a destroy.
+/// Discards the queued requests without completions: for RESET and for a destroy. Costs: linear in
+/// those, and on hardware's behaviour in the completions of its queues that are not polled, as
+/// mlx5's is.
 void clear_work(session_state& state, sim_qp& qp);
 /// Flushes the receives of a queue pair in ERR.
 void flush_receives(session_state& state, sim_qp& qp);

@@ -25,11 +25,10 @@ namespace {
                                   std::uint64_t length) noexcept {
   if (!region.bytes) return nullptr;
   std::byte* const bytes = region.bytes + (address - region.iova);
-  for (const auto& [begin, size] : region.forgotten)
-    if (address < begin + size && begin < address + length) {
-      find_use_of_forgotten(region);
-      return nullptr;
-    }
+  if (region.forgotten.overlaps(address, address + length)) {
+    find_use_of_forgotten(region);
+    return nullptr;
+  }
   // free() gives large blocks back to the kernel by a munmap() that is not interposed.
   constexpr std::uint64_t large = std::uint64_t{64} << 10;
   if (region.length >= large && region.kind_of_memory == sim_mr::backing::memory &&
@@ -110,7 +109,7 @@ memory_fault find_remote(sim_device& device, const sim_qp& qp, std::uint32_t rke
   if (!window.region) return memory_fault::key;
   // A window of type 1 serves every queue pair of its domain, one of type 2 the one that it was
   // bound through.
-  const bool mine = window.verbs.type == IBV_MW_TYPE_2 ? window.qp == &qp
+  const bool mine = window.verbs.type == IBV_MW_TYPE_2 ? window.qp_number == qp.verbs.qp_num
                                                        : !qp.domain || window.domain == qp.domain;
   if (!mine) return memory_fault::key;
   if ((window.access & access) == 0) return memory_fault::access;

@@ -4,6 +4,7 @@
 
 #include "device/data_path/completion.hpp"
 #include "device/data_path/memory.hpp"
+#include "device/data_path/send_queue.hpp"
 #include "device/data_path/window.hpp"
 #include "device/events.hpp"
 #include "device/receive.hpp"
@@ -13,7 +14,7 @@ namespace {
 
 /// The queue that a message takes its receive from, and where that completes.
 struct receive_queue {
-  ring<receive_request>* requests = nullptr;
+  request_queue<receive_request>* requests = nullptr;
   const void* domain = nullptr;
   sim_cq* cq = nullptr;
   sim_srq* srq = nullptr;
@@ -109,6 +110,7 @@ arrival receive(session_state& state, sim_qp& qp, const message& arriving) {
     }
   }
   const bool invalidates = arriving.opcode == IBV_WR_SEND_WITH_INV;
+  if (invalidates) wake_those_behind_memory(state);
   if (invalidates && !invalidate(*qp.context->device, arriving.immediate, &qp)) {
     // The sender gets an acknowledgement: its data has arrived (measured).
     fail_receive(state, qp, arriving, IBV_WC_REM_INV_REQ_ERR);

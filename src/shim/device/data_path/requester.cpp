@@ -7,6 +7,7 @@
 #include "device/data_path/memory.hpp"
 #include "device/data_path/responder.hpp"
 #include "device/data_path/route.hpp"
+#include "device/data_path/send_queue.hpp"
 #include "device/data_path/window.hpp"
 #include "device/data_path/wire.hpp"
 
@@ -137,7 +138,13 @@ progress execute_acknowledged(session_state& state, sim_qp& qp, const send_reque
       return unanswered(state, qp, request);
     case reply::not_ready:
       // rnr_retry 7 is without end. Otherwise the retries are used up at once: time is virtual.
-      if (qp.attr.rnr_retry == 7) return progress::waiting;
+      if (qp.attr.rnr_retry == 7) {
+        qp.awaited = sent.transport == IBV_QPT_XRC_SEND ? xrc_queue_key(sent.remote_srq)
+                     : answer.queue != 0                ? shared_queue_key(answer.queue)
+                                                        : 0;
+        qp.waits_behind_memory = sent.packets > 1 && request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+        return progress::waiting;
+      }
       return fail(state, qp, request, IBV_WC_RNR_RETRY_EXC_ERR);
     case reply::refused:
       return fail(state, qp, request, answer.refusal);
@@ -186,6 +193,8 @@ progress execute(session_state& state, sim_qp& qp, const send_request& request) 
   const bool too_long = request.length >= longest_message && request.opcode != IBV_WR_RDMA_READ;
   if (!is_possible(qp.verbs.qp_type, request.opcode) || too_long)
     return fail(state, qp, request, IBV_WC_LOC_QP_OP_ERR);
+  if (request.opcode == IBV_WR_LOCAL_INV || request.opcode == IBV_WR_BIND_MW)
+    wake_those_behind_memory(state);
   if (request.opcode == IBV_WR_LOCAL_INV)
     return invalidate(*qp.context->device, request.immediate, nullptr)
                ? succeed(state, qp, request)

@@ -5,8 +5,10 @@
 #include "core/multicast_membership.hpp"
 #include "device/data_path/completion.hpp"
 #include "device/data_path/receive_queue.hpp"
+#include "device/data_path/send_queue.hpp"
 #include "device/events.hpp"
 #include "device/queue_pair.hpp"
+#include "device/receive.hpp"
 
 namespace ibvxx::shim {
 namespace {
@@ -97,12 +99,17 @@ enum class sequence : std::uint8_t { expected, repeated, wrong };
   return last && !is_answered_with_data(m.opcode) ? sequence::repeated : sequence::wrong;
 }
 
+/// The response of a queue pair that has no receive.
+[[nodiscard]] response not_ready(const sim_qp& qp) noexcept {
+  return {.kind = reply::not_ready, .queue = qp.srq ? qp.srq->verbs.handle : 0};
+}
+
 response meet_receive(session_state& state, sim_qp& qp, const message& m) {
   switch (receive(state, qp, m)) {
     case arrival::taken:
       return {.kind = reply::acknowledged};
     case arrival::nothing_posted:
-      return {.kind = reply::not_ready};
+      return not_ready(qp);
     case arrival::completion_lost:
       advance(qp.attr.rq_psn, m.packets);
       return {};  // it enters ERR without an answer (measured)
@@ -131,7 +138,7 @@ response carry_out(session_state& state, sim_qp& qp, const message& m) {
   const bool takes = takes_a_receive(m.opcode);
   const bool takes_first = takes && (m.packets == 1 || !is_write(m.opcode));
   const bool ready = !takes || can_receive(qp, m.remote_srq);
-  if (takes_first && !ready) return {.kind = reply::not_ready};
+  if (takes_first && !ready) return not_ready(qp);
   const auto refuse_write = [&](ibv_wc_status refusal) {
     if (takes_first && qp.verbs.qp_type != IBV_QPT_UC) fail_receive(state, qp, m, refusal);
     return refuse_request(state, qp, refusal);
@@ -152,7 +159,7 @@ response carry_out(session_state& state, sim_qp& qp, const message& m) {
     if (!ready) remote.length = (m.packets - 1) * m.path_mtu;  // all but the last (measured)
     copy(m.payload, remote);
   }
-  if (!ready) return {.kind = reply::not_ready};
+  if (!ready) return not_ready(qp);
   return takes ? meet_receive(state, qp, m) : response{.kind = reply::acknowledged};
 }
 
@@ -187,7 +194,10 @@ response respond(session_state& state, sim_device& device, std::uint32_t port,
       packets_of(arriving.opcode, arriving.length, path_mtu(*qp)) > arriving.packets)
     return answer;
   answer = carry_out(state, *qp, arriving);
-  if (answer.kind == reply::acknowledged) advance(qp->attr.rq_psn, arriving.packets);
+  if (answer.kind == reply::acknowledged) {
+    advance(qp->attr.rq_psn, arriving.packets);
+    wake_senders_to(state, qp->verbs.qp_num);  // one may have waited for this number
+  }
   if (!heard) answer.kind = reply::none;
   return answer;
 }
@@ -200,11 +210,11 @@ void receive_datagram(session_state& state, sim_device& device, std::uint32_t po
 
 void receive_multicast(session_state& state, sim_device& device, const ibv_gid& group,
                        const message& arriving) {
-  for (sim_qp* const member : device.multicast_members) {
+  const auto members = device.multicast_groups.find(key_of(group));
+  if (members == device.multicast_groups.end()) return;
+  for (sim_qp* const member : members->second) {
     const port_description* port = find_port(device, member->attr.port_num);
-    const bool joined = std::any_of(member->groups.begin(), member->groups.end(),
-                                    [&group](const ibv_gid& g) { return same_gid(g, group); });
-    if (joined && port && port->state == IBV_PORT_ACTIVE) take_datagram(state, *member, arriving);
+    if (port && port->state == IBV_PORT_ACTIVE) take_datagram(state, *member, arriving);
   }
 }
 

@@ -6,15 +6,15 @@
 namespace ibvxx::shim {
 namespace {
 
-/// Whether a window or a region is still alive: it may have been destroyed while the request was
-/// queued.
-[[nodiscard]] bool known(sim_device& device, const sim_mw& window) noexcept {
-  const key_entry* entry = device.keys.find_key(window.rkey);
-  return entry && entry->mw == &window;
+/// Whether the window and the region of a request are still alive, by their keys: they may have
+/// been destroyed while the request was queued, and their memory be gone.
+[[nodiscard]] bool knows_window(sim_device& device, const send_request& r) noexcept {
+  const key_entry* entry = device.keys.find_key(r.window_key);
+  return entry && entry->mw == r.window;
 }
-[[nodiscard]] bool known(sim_device& device, const sim_mr& region) noexcept {
-  const key_entry* entry = device.keys.find_key(region.verbs.lkey);
-  return entry && entry->mr == &region;
+[[nodiscard]] bool knows_region(sim_device& device, const send_request& r) noexcept {
+  const key_entry* entry = device.keys.find_key(r.region_key);
+  return r.region && entry && entry->mr == r.region;
 }
 
 /// Whether a region permits a window with this access and range (rxe_check_bind_mw; measured).
@@ -36,10 +36,10 @@ namespace {
 
 bool bind(sim_qp& qp, const send_request& r) noexcept {
   sim_device& device = *qp.context->device;
+  if (!knows_window(device, r)) return false;
   sim_mw& window = *r.window;
   const bool first_type = window.verbs.type == IBV_MW_TYPE_1;
-  if (!known(device, window) || window.domain != qp.domain || r.window_key != window.rkey)
-    return false;
+  if (window.domain != qp.domain || r.window_key != window.rkey) return false;
   // A type 1 window may be bound again, with another key each time; a type 2 window must be
   // unbound.
   if (first_type ? (r.new_key & 0xff) == (window.rkey & 0xff) : window.region != nullptr)
@@ -47,7 +47,7 @@ bool bind(sim_qp& qp, const send_request& r) noexcept {
   const bool withdraws = r.window_length == 0;
   if (withdraws && !first_type) return false;
   if (!withdraws) {
-    if (!r.region || !known(device, *r.region) || !can_hold(qp, *r.region, r)) return false;
+    if (!knows_region(device, r) || !can_hold(qp, *r.region, r)) return false;
     if (qp.context->behaviour().checks_window_domain && r.region->domain != window.domain)
       return false;
   }
@@ -55,7 +55,7 @@ bool bind(sim_qp& qp, const send_request& r) noexcept {
   if (!withdraws) {
     window.region = r.region;
     ++r.region->windows;
-    window.qp = &qp;
+    window.qp_number = qp.verbs.qp_num;
     window.address = r.window_address;
     window.length = r.window_length;
     window.access = r.window_access;
@@ -72,7 +72,7 @@ bool invalidate(sim_device& device, std::uint32_t rkey, const sim_qp* through) n
   sim_mw& window = *entry->mw;
   // For an unbound window, Soft-RoCE of Linux 6.1 crashes the machine (measured).
   if (window.verbs.type != IBV_MW_TYPE_2 || !window.region) return false;
-  if (through && window.qp != through) return false;
+  if (through && window.qp_number != through->verbs.qp_num) return false;
   unbind(window);
   return true;
 }

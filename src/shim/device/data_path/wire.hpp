@@ -49,6 +49,8 @@ struct response {
   ibv_wc_status refusal = IBV_WC_SUCCESS;  ///< of the requester's completion, where refused
   segment data{nullptr, 0};                ///< what a read returns
   std::uint64_t original = 0;              ///< what was in memory before an atomic
+  std::uint32_t queue = 0;                 ///< where not ready: the handle of the SRQ without a
+                                           ///< receive; 0: the queue pair's own queue
 };
 
 [[nodiscard]] inline bool is_atomic(ibv_wr_opcode opcode) noexcept {
