@@ -202,6 +202,16 @@ TEST_CASE("forwarding: a device list that a rule fails sets the number of device
   CHECK(test::lines(s.finish()).empty());
 }
 
+TEST_CASE("forwarding: an open device may be opened again after its list was freed") {
+  const really_clean check;
+  shim::session s{shim::forwarding{}};
+  auto first = or_throw(open_device((*get_device_list())[0]));
+  auto second = or_throw(open_device(first->device));
+  CHECK(second.reset());
+  CHECK(first.reset());
+  CHECK(test::lines(s.finish()).empty());
+}
+
 TEST_CASE("forwarding: opening a device after its list was freed is a finding") {
   shim::session s{shim::forwarding{}};
   ibv_device** list = ibv_get_device_list(nullptr);

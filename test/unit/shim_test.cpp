@@ -187,6 +187,15 @@ TEST_CASE(
       std::string::npos);
 }
 
+TEST_CASE("an open device may be opened again after its list was freed") {
+  shim::session s;
+  auto first = or_throw(open_device((*get_device_list())[0]));
+  auto second = or_throw(open_device(first->device));
+  CHECK(second.reset());
+  CHECK(first.reset());
+  CHECK(s.finish().empty());
+}
+
 TEST_CASE("opening a device whose list was freed is a finding") {
   shim::session s;
   auto list = get_device_list();

@@ -1,13 +1,13 @@
 #include "core/engine_lock.hpp"
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 namespace ibvxx::shim {
 namespace {
 
-constexpr std::chrono::microseconds patience{500};
+constexpr int patience = 100;  // attempts, each of which lets other threads run
 
 #ifdef IBVXX_SHIM_CHECKS_LOCK
 constexpr bool checks_lock = true;
@@ -18,14 +18,20 @@ constexpr bool checks_lock = false;
 }  // namespace
 
 void engine_lock::lock() noexcept {
-  // A starving thread is woken when the holder unlocks; nobody takes the lock in between.
+  // A starving thread is woken when the holder unlocks, and no newcomer takes the lock in between.
   for (int starving = starving_.load(std::memory_order_relaxed); starving != 0;
        starving = starving_.load(std::memory_order_relaxed))
     starving_.wait(starving, std::memory_order_relaxed);
-  if (!mutex_.try_lock() && !mutex_.try_lock_for(patience)) {
+  int attempts = 0;
+  while (!mutex_.try_lock()) {
+    if (++attempts < patience) {
+      std::this_thread::yield();
+      continue;
+    }
     ++starving_;
     mutex_.lock();
     if (--starving_ == 0) starving_.notify_all();
+    break;
   }
   held_ = true;
 }

@@ -6,8 +6,8 @@
 
 namespace ibvxx::shim {
 
-/// A mutex that no thread can keep from another: while a thread has waited for longer than
-/// `patience`, those that come later wait as well. Without that a thread that polls in a loop would
+/// A mutex that no thread can keep from another: while a thread has tried for long, those
+/// that come later wait as well. Without that a thread that polls in a loop would
 /// take a mutex again before a sleeping thread wakes. Not recursive. Costs: without contention, one
 /// load more than a mutex.
 class engine_lock {
@@ -22,8 +22,8 @@ class engine_lock {
   void forget_waiting_threads() noexcept { starving_.store(0, std::memory_order_relaxed); }
 
  private:
-  std::timed_mutex mutex_;
-  std::atomic<int> starving_{0};  // threads that have waited for longer than `patience`
+  std::mutex mutex_;
+  std::atomic<int> starving_{0};  // threads that have tried for long
   static inline constinit thread_local bool held_ = false;
 };
 

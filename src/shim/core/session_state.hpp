@@ -52,7 +52,7 @@ struct session_state {
   /// How long a destroy waits for acknowledgements by other threads before it adds a finding.
   std::chrono::milliseconds destroy_deadline{200};
   std::condition_variable_any acknowledged{};  // notified at each acknowledgement
-  std::set<const void*> reported_races{};  // thread scopes with a finding already
+  std::set<const void*> reported_races{};      // thread scopes with a finding already
 
   [[nodiscard]] bool forwards() const noexcept { return !simulated; }
   /// Throws std::logic_error for options that make no sense.

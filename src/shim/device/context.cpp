@@ -91,7 +91,7 @@ void free_device_list(call& c, ibv_device** list) {
 ibv_context* open_device(call& c, ibv_device* device) {
   const auto found = find_device(c, device, "ibv_open_device");
   if (!found) return c.refuse_pointer();
-  find_freed_list(c, device->name);
+  find_freed_list(c, device);
   if (c.failing()) return c.refuse_pointer();
   if (found->lost) return c.refuse_pointer(ENODEV);
   auto made = make_context(found);

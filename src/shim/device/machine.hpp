@@ -38,11 +38,11 @@ struct machine final : simulation {
   // for: device/data_path/send_queue.hpp.
   std::list<sim_qp*> waiting{};
   std::unordered_map<std::uint64_t, std::list<sim_qp*>> waiting_for{};
-  std::list<sim_qp*> woken{};          // those of them that are to be tried again
-  std::size_t behind_memory = 0;       // how many have sim_qp::is_behind_memory
-  bool retrying = false;               // inside continue_waiting()
-  bool registered = false;             // a region was made: ibv_fork_init fails
-  bool fork_ready = false;             // after ibv_fork_init
+  std::list<sim_qp*> woken{};              // those of them that are to be tried again
+  std::size_t behind_memory = 0;           // how many have sim_qp::is_behind_memory
+  bool retrying = false;                   // inside continue_waiting()
+  bool registered = false;                 // a region was made: ibv_fork_init fails
+  bool fork_ready = false;                 // after ibv_fork_init
   std::condition_variable_any released{};  // notified when an iteration or a batch ends
 };
 

@@ -42,7 +42,7 @@ ibv_device** get_device_list(call& c, int* num_devices) {
 }
 
 ibv_context* open_device(call& c, ibv_device* device) {
-  find_freed_list(c, device ? device->name : "?");
+  find_freed_list(c, device);
   return forward<ibv_context*>(c, exported{"ibv_open_device"}, device);
 }
 

@@ -1,5 +1,5 @@
-// Findings that are left when the process exits: of the session of the environment, and of a session
-// that exit() did not destroy.
+// Findings that are left when the process exits: of the session of the environment, and of a
+// session that exit() did not destroy.
 #include <unistd.h>
 
 #include <cstddef>
