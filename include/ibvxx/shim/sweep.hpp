@@ -43,7 +43,7 @@ struct swept_call {
   unsigned thread = 1;       ///< in the order of the threads' first calls that are swept
 
   friend bool operator==(const swept_call&, const swept_call&) = default;
-  friend bool operator==(const swept_call& one, verb call) noexcept { return one.call == call; }
+  friend bool operator==(const swept_call& one, verb which) noexcept { return one.call == which; }
 };
 
 /// What was wrong after a run, the worst first.
