@@ -1,6 +1,14 @@
 // What takes the place of a real context's operations: contexts that no provider of today makes.
 #include "forward/operations.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <mutex>
+
+#include "core/engine.hpp"
+#include "forward/forwarding.hpp"
 #include "intercept/operations.hpp"
 #include "suite.hpp"
 
@@ -64,6 +72,24 @@ TEST_CASE("forwarding: a null operation of an object stays null") {
   CHECK(shim::replace(cq.start_poll, [](ibv_cq_ex*, ibv_poll_cq_attr*) { return 0; }) == nullptr);
   CHECK(cq.start_poll == nullptr);
 }
+
+#ifdef IBVXX_SHIM_CHECKS_LOCK
+TEST_CASE("forwarding: a debug build ends a process that calls a real function under the lock") {
+  const auto call = [] { return shim::call_real<std::size_t>("real_library_calls"); };
+  static_cast<void>(call());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);
+    const std::lock_guard held(shim::engine::lock());
+    static_cast<void>(call());
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGABRT);
+}
+#endif
 
 }  // namespace
 }  // namespace ibvxx::forwarding_operations_test

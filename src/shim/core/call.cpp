@@ -64,31 +64,27 @@ void call::begin() {
     begin_counted();
     return;
   }
-  std::string title;
-  if (object_ && engine::is_retired(object_)) {
-    stale_ = true;
-    title = engine::find_retired(object_);
-  }
+  stale_ = object_ && engine::is_retired(object_);
+  const std::string what = stale_ ? engine::describe_retired(object_) : std::string();
   lock_.unlock();  // the real call must not run under the lock
-  if (stale_)
-    write_line("ibvxx-shim: %s on %s after its session ended", name(verb_), title.c_str());
+  if (stale_) write_line("ibvxx-shim: %s on %s: refused", name(verb_), what.c_str());
 }
 
 void call::begin_counted() {
   const verb_row& row = row_of(verb_);
+  const bool followed = row.traced || (state_->traces_posts && !row.errnos.empty());
   if (!acting) {
     ++state_->calls;
     ++state_->counts[static_cast<std::size_t>(verb_)];
     call_address address{};
-    if (state_->swept && (row.traced || (state_->traces_posts && !row.errnos.empty())))
-      address = state_->swept->count(verb_);
+    if (state_->swept && followed) address = state_->swept->count(verb_);
     if (!state_->plan.rules().empty())
       fault_ = state_->plan.decide(verb_, state_->calls, object_, address);
   }
   index_ = state_->calls;
   if (watched_) watch(object_);
   record* const subject = subject_ = state_->subject_of(verb_, object_);
-  const bool traced = !acting && (row.traced || (state_->traces_posts && !row.errnos.empty()));
+  const bool traced = !acting && followed;
   std::uint64_t place = 0;
   if (traced)
     place =
@@ -112,6 +108,7 @@ void call::begin_counted() {
 void call::run_action() {
   const released quiet(*this);
   const action_scope inside;
+  expect_unlocked("a rule's action");
   fault_.action();
 }
 

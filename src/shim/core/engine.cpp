@@ -11,18 +11,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/never_destroyed.hpp"
 #include "core/thread_watch.hpp"
 
 namespace ibvxx::shim::engine {
 namespace {
-
-/// A value that is never destroyed: a verb may be called until the process exits.
-template <class T>
-union never_destroyed {
-  T value;
-  constexpr never_destroyed() : value() {}
-  ~never_destroyed() {}
-};
 
 /// Objects of sessions that have ended. Only the latest are kept, so that memory stays bounded; a
 /// use of an older one is not recognised. Costs: a look-up is constant.
@@ -84,15 +77,20 @@ void set_flags() noexcept {
 }
 
 // A fork waits for the calls of other threads, so that the child finds a consistent state. Where it
-// is called from within a call (by a signal handler), this thread may hold the lock.
+// is called from within a call (by a signal handler), this thread may hold one of the locks.
 constinit thread_local bool locked_for_fork = false;
+constinit fork_guard* fork_guards = nullptr;
 
 void before_fork() noexcept {
-  if ((locked_for_fork = call_depth == 0)) the_lock.value.lock();
+  if (!(locked_for_fork = call_depth == 0)) return;
+  the_lock.value.lock();
+  for (const fork_guard* one = fork_guards; one; one = one->next) one->lock();
 }
 
 void after_fork_in_parent() noexcept {
-  if (std::exchange(locked_for_fork, false)) the_lock.value.unlock();
+  if (!std::exchange(locked_for_fork, false)) return;
+  for (const fork_guard* one = fork_guards; one; one = one->next) one->unlock();
+  the_lock.value.unlock();
 }
 
 void after_fork_in_child() noexcept {
@@ -102,7 +100,7 @@ void after_fork_in_child() noexcept {
     after_fork_in_parent();
   else
     new (&the_lock.value) engine_lock;
-  watched_threads().forget_other_threads();
+  watched_threads().turn(false);
   if (session.value) {
     ++sessions;
     // Nothing is destroyed: the program may use the objects' memory.
@@ -146,13 +144,19 @@ const std::shared_ptr<session_state>& current_or_none() noexcept {
   return session.value;
 }
 
+void guard_forks(fork_guard& guard) noexcept {
+  guard.next = fork_guards;
+  fork_guards = &guard;
+}
+
 bool is_retired(const void* handle) noexcept {
   return (inherited.value && inherited.value->objects.find(handle)) || retired().contains(handle);
 }
 
-std::string find_retired(const void* handle) {
+std::string describe_retired(const void* handle) {
   const record* own = inherited.value ? inherited.value->objects.find(handle) : nullptr;
-  return own ? own->title : retired().find(handle);
+  return own ? own->title + ", which the parent process made before the fork"
+             : retired().find(handle) + " after its session ended";
 }
 
 bool idle() noexcept {

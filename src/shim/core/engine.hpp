@@ -44,8 +44,8 @@ struct access {
 /// Whether the handle was an object's of a session that has ended, or of the process that this one
 /// was forked from. False for objects whose memory is no longer kept. Needs the lock.
 [[nodiscard]] bool is_retired(const void* handle) noexcept;
-/// "cq#2 of sim0": the title of such an object, empty for any other. Needs the lock.
-[[nodiscard]] std::string find_retired(const void* handle);
+/// "CQ#2 of sim0 after its session ended", for such an object. Needs the lock.
+[[nodiscard]] std::string describe_retired(const void* handle);
 
 /// Whether a call needs no more than to be passed on: no session is in force, or will be for the
 /// environment's sake, and none has left objects. Needs no lock: the check that comes before a
@@ -65,6 +65,17 @@ struct access {
 /// process, at the first verb (session/ambient.cpp).
 using ambient_session = std::unique_ptr<session_state> (*)();
 void set_ambient_session(ambient_session make) noexcept;
+
+/// A lock that calls take beside the engine's. A fork holds it as well, so that the child finds
+/// what it guards in a consistent state. Has static storage duration.
+struct fork_guard {
+  using action = void (*)() noexcept;
+  action lock;
+  action unlock;
+  fork_guard* next = nullptr;
+};
+/// For constructors of priority 101.
+void guard_forks(fork_guard& guard) noexcept;
 
 /// The nesting depth of calls on this thread. Only the outermost is intercepted.
 inline constinit thread_local int call_depth = 0;

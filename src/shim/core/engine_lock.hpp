@@ -6,10 +6,9 @@
 
 namespace ibvxx::shim {
 
-/// A mutex that no thread can keep from another: while a thread has tried for long, those
-/// that come later wait as well. Without that a thread that polls in a loop would
-/// take a mutex again before a sleeping thread wakes. Not recursive. Costs: without contention, one
-/// load more than a mutex.
+/// A mutex that no thread can keep from another: while a thread has tried for long, those that come
+/// later wait as well. Without that a thread that polls in a loop would take a mutex again before a
+/// sleeping thread wakes. Not recursive. Costs: without contention, one load more than a mutex.
 class engine_lock {
  public:
   void lock() noexcept;
@@ -27,8 +26,15 @@ class engine_lock {
   static inline constinit thread_local bool held_ = false;
 };
 
-/// In a debug build, ends the process if the calling thread holds the lock: what comes next is code
-/// of the program or of the C library, which may wait, or call the shim.
-void expect_unlocked(const char* before) noexcept;
+/// Writes which function is called under the lock, and ends the process.
+[[noreturn]] void refuse_under_lock(const char* function) noexcept;
+
+/// Called before code of the program, of the real libibverbs or of the C library, which may wait,
+/// or call the shim. A debug build ends the process if the calling thread holds the lock.
+inline void expect_unlocked([[maybe_unused]] const char* function) noexcept {
+#ifdef IBVXX_SHIM_CHECKS_LOCK
+  if (engine_lock::held()) refuse_under_lock(function);
+#endif
+}
 
 }  // namespace ibvxx::shim

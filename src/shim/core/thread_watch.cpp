@@ -1,28 +1,23 @@
 #include "core/thread_watch.hpp"
 
-#include <new>
+#include "core/engine.hpp"
+#include "core/never_destroyed.hpp"
 
 namespace ibvxx::shim {
-
 namespace {
 
-/// Never destroyed: a verb may be called until the process exits. Not made at first use either: a
-/// fork could come in between.
-union never_destroyed_watch {
-  thread_watch value;
-  constexpr never_destroyed_watch() : value() {}
-  ~never_destroyed_watch() {}
-};
-constinit never_destroyed_watch watch;
+constinit never_destroyed<thread_watch> watch;
+constinit engine::fork_guard watch_guard{[]() noexcept { watch.value.hold(); },
+                                         []() noexcept { watch.value.let_go(); }};
+
+[[gnu::constructor(101)]] void guard_watch() noexcept {
+  engine::guard_forks(watch_guard);
+}
 
 }  // namespace
 
 thread_watch& watched_threads() noexcept {
   return watch.value;
-}
-
-void thread_watch::forget_other_threads() noexcept {
-  new (this) thread_watch;
 }
 
 void thread_watch::enter(verb call, const void* object) {

@@ -23,8 +23,9 @@ class thread_watch {
   [[nodiscard]] bool on() const noexcept { return on_.load(std::memory_order_relaxed); }
   void turn(bool on) noexcept { on_.store(on, std::memory_order_relaxed); }
 
-  /// For the child of a fork: the other threads are gone, and one of them may have been in here.
-  void forget_other_threads() noexcept;
+  /// For a fork: while it is held, no other thread is in a member function.
+  void hold() noexcept { lock_.lock(); }
+  void let_go() noexcept { lock_.unlock(); }
 
   void enter(verb call, const void* object);
   void leave() noexcept;

@@ -47,6 +47,17 @@ namespace {
   return taken == sizeof one;
 }
 
+/// Waits for an event in a descriptor, whose count it takes. False with errno where there is none.
+template <class Events>
+[[nodiscard]] bool await_event(call& c, int fd, event_readers& readers, const Events& events) {
+  while (take_count(c, fd, readers)) {
+    if (!events.empty()) return true;
+    // It was the count of an event that was dropped meanwhile.
+    if (readers.surplus != 0) --readers.surplus;
+  }
+  return false;
+}
+
 /// Takes counts back, of events that are dropped.
 void drop_counts(int fd, event_readers& readers, std::size_t dropped) noexcept {
   // A thread in take_count() may have taken the count already: it, or the last of them, makes up
@@ -127,12 +138,7 @@ int get_cq_event(call& c, ibv_comp_channel* channel, ibv_cq** cq, void** cq_cont
     return c.refuse_minus_one();
   // Another thread may destroy the channel meanwhile: its memory stays.
   const std::shared_ptr<void> kept = c.record_of(channel)->storage;
-  do {
-    if (!take_count(c, events->verbs.fd, events->readers)) return -1;
-    if (!events->events.empty()) break;
-    // The queue of the event was destroyed meanwhile.
-    if (events->readers.surplus != 0) --events->readers.surplus;
-  } while (true);
+  if (!await_event(c, events->verbs.fd, events->readers, events->events)) return -1;
   sim_cq& named = *events->events.front();
   events->events.pop_front();
   ++c.record_of(&named.verbs)->completion_events.read;
@@ -151,11 +157,8 @@ int get_async_event(call& c, ibv_context* context, ibv_async_event* event) {
   auto* owner = c.use<sim_context>(context);
   if (!owner || c.failing() || !c.given(event, "event")) return c.refuse_minus_one();
   const std::shared_ptr<void> kept = c.record_of(context)->storage;
-  do {
-    if (!take_count(c, owner->verbs.context.async_fd, owner->async_readers)) return -1;
-    if (!owner->async_events.empty()) break;
-    if (owner->async_readers.surplus != 0) --owner->async_readers.surplus;
-  } while (true);
+  if (!await_event(c, owner->verbs.context.async_fd, owner->async_readers, owner->async_events))
+    return -1;
   *event = owner->async_events.front();
   owner->async_events.pop_front();
   count_read(c, *event);

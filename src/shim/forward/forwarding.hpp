@@ -47,11 +47,15 @@ template <class Result, class... Parameters>
 Result carry_out(call& c, Result (*target)(Parameters...),
                  std::type_identity_t<Parameters>... arguments) {
   if (!target) return without_function<Result>();
-  if (!c.is_seen()) return target(arguments...);
+  if (!c.is_seen()) {
+    expect_unlocked(name(c.which()));
+    return target(arguments...);
+  }
   if constexpr (std::is_void_v<Result>) {
     int code = 0;
     {
       const call::released running(c);
+      expect_unlocked(name(c.which()));
       target(arguments...);
       code = errno;
     }
@@ -62,6 +66,7 @@ Result carry_out(call& c, Result (*target)(Parameters...),
     int code = 0;
     {
       const call::released running(c);
+      expect_unlocked(name(c.which()));
       answer = target(arguments...);
       code = errno;
     }
@@ -80,6 +85,7 @@ Result carry_out(call& c, Result (*target)(Parameters...),
 template <class Result, class... Arguments>
 Result call_real(const char* name, Arguments... arguments) {
   auto* target = real_function<Result(Arguments...)>(name);
+  expect_unlocked(name);
   return target ? target(arguments...) : without_function<Result>();
 }
 

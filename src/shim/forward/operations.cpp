@@ -1,7 +1,5 @@
 #include "forward/operations.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -9,6 +7,9 @@
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+
+#include "core/engine.hpp"
+#include "core/never_destroyed.hpp"
 
 namespace ibvxx::shim {
 namespace {
@@ -22,26 +23,18 @@ struct original_table {
   std::unordered_map<const void*, object_operations> of_objects;
 };
 
-// Never destroyed: a verb may be called until the process exits.
-union never_destroyed_table {
-  original_table value;
-  never_destroyed_table() : value() {}
-  ~never_destroyed_table() {}
-};
-
 original_table& originals() {
-  static never_destroyed_table table;
-  // A fork waits for the other threads' changes, so that the child finds a consistent table.
-  static const int registered =
-      ::pthread_atfork([] { table.value.lock.lock(); }, [] { table.value.lock.unlock(); },
-                       [] { table.value.lock.unlock(); });
-  static_cast<void>(registered);
+  static never_destroyed<original_table> table;
   return table.value;
 }
 
-/// Not at the first use: a fork could come in between.
-[[gnu::constructor(101)]] void make_originals() {
+constinit engine::fork_guard originals_guard{[]() noexcept { originals().lock.lock(); },
+                                             []() noexcept { originals().lock.unlock(); }};
+
+/// Makes the table as well: a fork could come into the making at its first use.
+[[gnu::constructor(101)]] void guard_originals() noexcept {
   static_cast<void>(originals());
+  engine::guard_forks(originals_guard);
 }
 
 }  // namespace

@@ -25,7 +25,11 @@ int wr_complete(ibv_qp_ex* handle) {
 
 void intercept_qp(call& c, ibv_qp* made) {
   if (c.forwarded()) {
-    auto* const qp = call_real<ibv_qp_ex*>("ibv_qp_to_qp_ex", made);
+    ibv_qp_ex* qp = nullptr;
+    {
+      const call::released running(c);
+      qp = call_real<ibv_qp_ex*>("ibv_qp_to_qp_ex", made);
+    }
     if (!qp || !qp->wr_start) return;  // not extended, or without operations
     remember_operations(qp, {.wr_start = replace(qp->wr_start, &wr_start),
                              .wr_complete = replace(qp->wr_complete, &wr_complete),

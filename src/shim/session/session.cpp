@@ -16,7 +16,7 @@
 #include "device/queue_pair.hpp"
 #include "device/receive.hpp"
 #include "device/work_queue.hpp"
-#include "session/rules.hpp"
+#include "session/last_findings.hpp"
 #include "session/session_lookup.hpp"
 
 namespace ibvxx::shim {
@@ -71,8 +71,7 @@ session::~session() {
   if (finished_ || generation_ != engine::generation()) return;
   const std::vector<finding> all = finish();
   if (all.empty()) return;
-  for (const finding& one : all)
-    std::fprintf(stderr, "ibvxx-shim: %s: %s\n", name(one.kind), one.text.c_str());
+  write_findings(all);
   if (std::uncaught_exceptions() > exceptions_) return;
   std::fprintf(stderr,
                "ibvxx-shim: the session ended with findings that were not collected; finish() "
@@ -142,14 +141,7 @@ std::vector<finding> session::finish() {
   const engine::suppress_interception quiet;
   if (finished_) throw std::logic_error("shim: the session has ended");
   finished_ = true;
-  std::vector<finding> all;
-  {
-    const auto seen = engine::lock_session();
-    seen.state.objects.find_leaks(seen.state.findings);
-    find_unfired(seen.state);
-    seen.state.findings.find_unmet_expectations();
-    all = seen.state.findings.all();
-  }
+  std::vector<finding> all = find_last();
   engine::end();
   return all;
 }

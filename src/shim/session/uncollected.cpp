@@ -2,13 +2,12 @@
 // session that exit() did not destroy.
 #include <unistd.h>
 
-#include <cstddef>
 #include <cstdio>
 #include <ibvxx/shim/session.hpp>
 #include <vector>
 
 #include "core/engine.hpp"
-#include "session/rules.hpp"
+#include "session/last_findings.hpp"
 
 namespace ibvxx::shim {
 namespace {
@@ -19,17 +18,9 @@ namespace {
   const engine::suppress_interception quiet;
   // A child of vfork() ends with _exit(), and does not come here.
   if (!engine::in_session_of_this_process()) return;
-  std::vector<finding> all;
-  {
-    const auto seen = engine::lock_session();
-    seen.state.objects.find_leaks(seen.state.findings);
-    find_unfired(seen.state);
-    seen.state.findings.find_unmet_expectations();
-    all = seen.state.findings.all();
-  }
+  const std::vector<finding> all = find_last();
   if (all.empty()) return;
-  for (const finding& one : all)
-    std::fprintf(stderr, "ibvxx-shim: %s: %s\n", name(one.kind), one.text.c_str());
+  write_findings(all);
   std::fprintf(stderr, "ibvxx-shim: the process exits with %zu finding(s): status %d\n", all.size(),
                exit_status_of_findings);
   std::fflush(nullptr);

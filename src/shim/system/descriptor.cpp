@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstdarg>
+#include <optional>
 
 #include "core/call.hpp"
 #include "core/next_function.hpp"
@@ -45,11 +46,9 @@ constinit next_function<control_function> next_fcntl64{"fcntl64"};
 /// Calls the C library's function with the lock released.
 template <class Function, class... Arguments>
 int call_next(call& c, Function* next, Arguments... arguments) {
-  if (!c.is_seen()) {
-    expect_unlocked(name(c.which()));
-    return next(arguments...);
-  }
-  const call::released running(c);
+  std::optional<call::released> running;
+  if (c.is_seen()) running.emplace(c);
+  expect_unlocked(name(c.which()));
   return next(arguments...);
 }
 
