@@ -456,4 +456,34 @@ TEST_CASE("calls are numbered by verb and thread: a thread that polls shifts not
   CHECK(again.clean());
 }
 
+TEST_CASE("a failure is that of one thread's call, and a persistent one goes on in every thread") {
+  std::string failed;
+  const auto body = [&failed]() -> result<void> {
+    failed.clear();
+    auto context = open_device((*get_device_list())[0]);
+    if (!context) return failure(context.error());
+    result<void> outcome;
+    const auto allocate = [&](const char* thread) {
+      auto pd = alloc_pd(*context);
+      if (pd) return;
+      failed += thread;
+      outcome = failure(pd.error());
+    };
+    allocate("1");
+    std::thread other([&] {
+      allocate("2");
+      allocate("2");
+    });
+    other.join();
+    allocate("1");
+    return outcome;
+  };
+  CHECK(shim::sweep(body, replaying("ibv_alloc_pd@1/t2=ENOMEM,once")).clean());
+  CHECK(failed == "2");
+  CHECK(shim::sweep(body, replaying("ibv_alloc_pd@1=ENOMEM,once")).clean());
+  CHECK(failed == "1");
+  CHECK(shim::sweep(body, replaying("ibv_alloc_pd@2/t2=ENOMEM,always")).clean());
+  CHECK(failed == "21");
+}
+
 }  // namespace ibvxx::sweep_test

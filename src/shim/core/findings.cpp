@@ -61,11 +61,10 @@ static_assert(std::size(dictionary) == finding_kind_count);
 
 /// What equal findings have in common. Numbers that stand alone are left out: those of calls and
 /// requests, and counts. Those of objects do not stand alone ("QP#3").
-[[nodiscard]] std::string identity(finding_kind kind, const std::string& text, const record* about,
+[[nodiscard]] std::string identity(finding_kind kind, const std::string& text,
                                    const call_stack* stack) {
   const auto is_digit = [](char c) noexcept { return c >= '0' && c <= '9'; };
   std::string common(1, static_cast<char>(kind));
-  common += std::to_string(about ? about->serial : 0);
   // A rule is described by its numbers.
   const bool all = kind == finding_kind::unfired_rule;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -102,7 +101,7 @@ void finding_log::add(finding_kind kind, std::string text, const record* about) 
     return;
   }
   const auto here = call_stacks_ ? capture_call_stack() : nullptr;
-  const auto [known, is_new] = places_.try_emplace(identity(kind, text, about, here.get()), 0);
+  const auto [known, is_new] = places_.try_emplace(identity(kind, text, here.get()), 0);
   if (!is_new) {
     ++entries_[known->second].first.count;
     return;

@@ -14,6 +14,15 @@ TEST_CASE_METHOD(machine, "a rule that never fires") {
         {"ibv_create_srq, matching call 1 -> ENOMEM, once never fired"});
 }
 
+TEST_CASE_METHOD(machine,
+                 "rules that never fire are different findings where only a number differs") {
+  s.fail(verb::create_srq).nth(2).with(ENOMEM);
+  s.fail(verb::create_srq).nth(3).with(ENOMEM);
+  const auto findings = finish();
+  INFO(test::lines(findings));
+  CHECK(findings.size() == 2);
+}
+
 TEST_CASE_METHOD(machine, "a rule that fires, and one that is cleared") {
   // no finding: unfired rule
   s.fail(verb::alloc_pd).with(ENOMEM);
